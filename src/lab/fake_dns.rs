@@ -46,10 +46,6 @@ impl FakeNameServers {
             };
             servers.insert(rng.below(servers.len() as u64 + 1) as usize, conduct);
         }
-        // Beside silent servers its tries are over before a lookup asks it without EDNS, and the first names are given up.
-        if servers.len() > 1 {
-            servers.iter_mut().filter(|it| matches!(it, Conduct::DropsEdns)).for_each(|it| *it = Conduct::Answers);
-        }
         FakeNameServers { web, servers, tries: HashMap::new() }
     }
 

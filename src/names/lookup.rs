@@ -2,11 +2,12 @@
 //!
 //! Decides: which server is asked next for which family, how long it is waited for, and when that is enough.
 //! A server that does not answer a query with EDNS is asked once more without (RFC 6891 section 6.2.2 and 7): at once where it says
-//! that it did not understand, and where nothing is known that speaks for EDNS ([`Servers`]).
+//! that it did not understand, or an error while nothing is known that speaks for EDNS ([`Servers`]); after the others where it is
+//! silent.
 //! NXDOMAIN is of no family (RFC 2308 section 2.1), but some servers say it of AAAA records alone (RFC 4074 section 4.2): it
 //! counts when the answer for A records says so, too. Nor does any other misbehaviour of that list hide an A record:
 //! silence, SERVFAIL, NOTIMP, nonsense.
-//! Invariants: at most [`TRIES`] silent queries a family; a server that answered with an error is not asked again for it, but
+//! Invariants: at most [`TRIES`] silent queries a family, besides a first one with EDNS at each server that may not take it; a server that answered with an error is not asked again for it, but
 //! for that once; time spent waiting is taken off `dns.timeout`, over both families.
 
 use std::net::IpAddr;
@@ -216,7 +217,14 @@ impl Lookup {
             }
         } else if with_edns && answer != DnsAnswer::Unreachable {
             question.plain[server] = true;
-            if answer == DnsAnswer::NotUnderstood || servers.may_dislike_edns(server) {
+            let may_dislike = servers.may_dislike_edns(server);
+            if answer == DnsAnswer::Silent && may_dislike {
+                // It is asked without after the others, and that is its try: or dead servers would use up those of one that lives.
+                servers.failed(server, now);
+                question.failure = Failure::DnsTimeout;
+                return self.next_query(now);
+            }
+            if answer == DnsAnswer::NotUnderstood || may_dislike {
                 question.failed(&answer);
                 question.asked[server] = false;
                 return self.next_query(now);
