@@ -357,6 +357,20 @@ impl Failure {
         matches!(self, Failure::ConnectRefused | Failure::ConnectTimeout | Failure::ConnectFailed)
     }
 
+    /// Whether a server was reached and sent no whole head of a response.
+    pub const fn is_of_answer(self) -> bool {
+        matches!(
+            self,
+            Failure::FirstByteTimeout
+                | Failure::Deadline
+                | Failure::Reset
+                | Failure::ClosedEarly
+                | Failure::Http09
+                | Failure::Malformed
+                | Failure::HeadTooLarge
+        )
+    }
+
     /// Whether the peer's TLS is what is wrong and will stay so: its certificate, its versions, what it can.
     pub const fn is_of_tls(self) -> bool {
         matches!(

@@ -23,6 +23,11 @@ impl Recent {
         let index = hash as usize % SLOTS;
         self.slots.get_mut(index).is_some_and(|slot| std::mem::replace(slot, hash) == hash)
     }
+
+    /// Whether it came not long ago.
+    pub fn holds(&self, hash: u64) -> bool {
+        self.slots.get(hash as usize % SLOTS) == Some(&hash)
+    }
 }
 
 /// Half a megabyte a shard.

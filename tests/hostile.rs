@@ -10,6 +10,7 @@ mod attackers;
 mod bombs;
 mod check;
 mod closed_ports;
+mod complaints;
 mod crowd;
 mod forbidden;
 mod handshakes;

@@ -6,6 +6,7 @@
 mod asked_again;
 mod balance;
 mod budget;
+mod cookies;
 mod damage;
 mod disk;
 mod disks;

@@ -4,7 +4,7 @@
 //! index says which payloads are coded; `store cat` prints the content, and with `--as-stored` what lies in the segment.
 //! Leaves to others: what other tools make of it (`tests/tools`).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::rig::harvest::{Verdict, open_files, stored};
@@ -250,6 +250,14 @@ fn what_did_not_change_is_a_revisit() {
     run(&["store", "verify", &exported]).expect(0);
     assert_eq!(self::captures(&exported).iter().filter(|it| it.entry.is_revisit()).count(), revisits);
     std::fs::remove_dir_all(&exported).expect("removes");
+
+    // What a revisit stands for has the digest that it had.
+    let listed = |dir: &str| -> BTreeMap<String, String> {
+        let out = run(&["store", "ls", "--digests", dir]).expect(0).out;
+        let columns = out.lines().map(|line| line.split('\t').collect::<Vec<_>>());
+        columns.map(|columns| (columns[4].to_owned(), columns[5].to_owned())).collect()
+    };
+    assert_eq!(listed(&second), listed(&first));
 
     // A page comes back from where both are, and else is told of.
     let revisit = after.iter().find(|it| it.entry.is_revisit() && !it.entry.coding.is_empty()).expect("a coded page");

@@ -1,12 +1,13 @@
 //! The pure parts of a page's path, for a fixed number of fixed pages: what `bench/ceilings` counts the instructions of.
 //!
-//!     pages small|web|docs WARM_UP COUNTED
+//!     pages small|web|docs|dear WARM_UP COUNTED
 //!
 //! Decides: a brain alone crawls a web that answers at once, by the doors that the pump uses: `Shard::handle`,
 //! `Shard::poll` and `LongResponse::read`. After WARM_UP pages these calls go through functions named `counted_…`, for
 //! COUNTED pages more. Everything else, such as making pages and reading HTTP, stays outside of them.
 //! `small` and `web` are the workloads of `ringcrawl bench`. `docs` is a page of the SQLite documentation, which is in the
-//! public domain: each of its pages has some words and an eighth of the links of its own.
+//! public domain: each of its pages has some words and an eighth of the links of its own. `dear` is each response that is made to
+//! cost much, as long as a shard reads one in its own turn, and counts receiving it too: what holds up all other hosts.
 //! Invariants: no clock, no randomness: each run executes the same instructions.
 
 use std::collections::VecDeque;
@@ -17,8 +18,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use ringcrawl::config::Config;
-use ringcrawl::http::Limits;
-use ringcrawl::lab::plain_transaction;
+use ringcrawl::http::{Limits, Method, Response, ResponseReader};
+use ringcrawl::lab::{dear_responses, dear_robots, plain_transaction};
 use ringcrawl::names::DnsAnswer;
 use ringcrawl::outcome::{FetchJob, JobKind};
 use ringcrawl::page::{LongResponse, PageRead};
@@ -37,8 +38,12 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.as_slice() {
+        [web, _, counted] if web == "dear" => dear(counted.parse().expect("a number")),
         [web, warm_up, counted] => crawl(web, warm_up.parse().expect("a number"), counted.parse().expect("a number")),
-        _ => ["small", "web", "docs"].into_iter().for_each(|web| crawl(web, 20, 20)),
+        _ => {
+            ["small", "web", "docs"].into_iter().for_each(|web| crawl(web, 20, 20));
+            dear(DEAR);
+        }
     }
 }
 
@@ -51,6 +56,19 @@ fn crawl(web: &str, warm_up: u64, counted: u64) {
     let since = crawl.shard.stats().since(&before);
     assert!(since.pages >= counted && since.failed() == 0, "{since:?}");
     println!("{} pages, {} links", since.pages, since.links);
+}
+
+/// Each dear response, of a host and a shard of its own.
+fn dear(counted: usize) {
+    let short = Config::default().fetch.short_bytes_max;
+    let pages = dear_responses(short, 4 * short - 1_000).into_iter().map(|(_, bytes)| (JobKind::Page, bytes));
+    let all: Vec<(JobKind, Vec<u8>)> = pages.chain([(JobKind::Robots, dear_robots())]).collect();
+    assert_eq!(all.len(), counted, "dear responses");
+    for (kind, bytes) in all {
+        let mut crawl = Crawl::new(Web::Dear(kind, bytes));
+        crawl.run_to(kind);
+    }
+    println!("{counted} responses");
 }
 
 /// A shard, a web, and a disk that forgets.
@@ -100,6 +118,21 @@ impl Crawl {
         }
     }
 
+    /// Until the first job of this kind has ended, which is counted.
+    fn run_to(&mut self, kind: JobKind) {
+        while !self.is_counted {
+            self.carry_out();
+            let Some(job) = self.in_flight.pop_front() else {
+                self.now = self.shard.next_due().expect("something to do").max(self.now + RESPONSE_EVERY);
+                continue;
+            };
+            self.is_counted = job.kind == kind;
+            let result = Ok(Box::new(self.fetch(&job)));
+            self.handle(Input::Fetched { job: job.id, result });
+        }
+        self.carry_out();
+    }
+
     fn carry_out(&mut self) {
         while self.in_flight.len() < IN_FLIGHT
             && let Some(effect) = self.poll()
@@ -125,6 +158,17 @@ impl Crawl {
 
     fn fetch(&self, job: &FetchJob) -> Transaction {
         let mut bytes = Vec::new();
+        if let Web::Dear(kind, dear) = &self.web
+            && *kind == job.kind
+        {
+            let config = Config::default();
+            let limits = match kind {
+                JobKind::Robots => Limits::of_robots(&config.fetch, &config.robots),
+                _ => self.limits,
+            };
+            let head = plain_transaction(b"HTTP/1.1 200 OK\r\n\r\n", limits);
+            return Transaction { response: counted_receive(dear, limits), ip: job.addr, ..head };
+        }
         match job.kind {
             JobKind::Page => self.web.answer(&job.url, &mut bytes),
             _ => bytes.extend_from_slice(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"),
@@ -169,6 +213,15 @@ fn counted_poll(shard: &mut Shard, now: Instant) -> Option<Effect> {
 }
 
 #[inline(never)]
+fn counted_receive(bytes: &[u8], limits: Limits) -> Response {
+    let mut reader = ResponseReader::new(Method::Get, limits);
+    // Some of them are broken: what came before counts.
+    let _ = bytes.chunks(32 << 10).try_for_each(|piece| reader.feed(piece).map(|_| ()));
+    let _ = reader.end_of_stream();
+    black_box(reader.into_response().expect("a head"))
+}
+
+#[inline(never)]
 fn counted_read(reading: Box<LongResponse>, writer: &mut CaptureWriter) -> PageRead {
     black_box(reading.read(writer))
 }
@@ -185,6 +238,8 @@ fn disk(op: DiskOp) -> DiskEnd {
 enum Web {
     Synthetic(Box<Model>),
     Docs,
+    /// One response to jobs of this kind.
+    Dear(JobKind, Vec<u8>),
 }
 
 impl Web {
@@ -206,6 +261,7 @@ impl Web {
             Web::Docs => (0..SITES)
                 .map(|site| Url::parse(&format!("http://docs-{site}.test/part-0.html")).expect("a URL"))
                 .collect(),
+            Web::Dear(..) => vec![Url::parse("http://dear.test/").expect("a URL")],
         }
     }
 
@@ -221,6 +277,7 @@ impl Web {
                 body = gzip(&docs(url));
                 (200, true, None)
             }
+            Web::Dear(..) => (404, false, None),
         };
         let coding = if coding { "Content-Encoding: gzip\r\n" } else { "" };
         let location = location.map(|location| format!("Location: {location}\r\n")).unwrap_or_default();
@@ -264,6 +321,8 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 
 const DOCS: &str = include_str!("docs.html");
 const SITES: u32 = 50;
+/// How many dear responses there are; `bench/ceilings` knows it too.
+const DEAR: usize = 31;
 const IN_FLIGHT: usize = 32;
 /// By the crawl's clock: the logs commit once a second.
 const RESPONSE_EVERY: Duration = Duration::from_millis(4);

@@ -62,11 +62,15 @@ class Crawl:
         return None if self.ended == "time" and self.fetches < mark else sum(at < mark for at in self.new)
 
 
-def ringcrawl(binary: Path, *settings: str, seeds: tuple = (), dns: str = 'hosts = { "%s" = "127.0.0.1" }'):
-    """The command of a ringcrawl."""
+def ringcrawl(
+    binary: Path, *settings: str, seeds: tuple = (), dns: str = 'hosts = { "%s" = "127.0.0.1" }',
+    budget: str = "crawl.pages_max",
+):
+    """The command of a ringcrawl; `budget` is the key that ends its crawl, "none" if the harness does."""
 
     def command(site: Site, folder: Path) -> list:
-        own = [*settings, f"crawl.pages_max={max(marks(site)) + SPARE}"] if site.content else settings
+        is_bounded = site.content and budget != "none"
+        own = [*settings, f"{budget}={max(marks(site)) + SPARE}"] if is_bounded else settings
         (folder / "sites.toml").write_text(CONFIG + "[dns]\n" + dns.replace("%s", f"{site.name}.test") + "\n")
         options = [part for setting in own for part in ("--set", setting)]
         return [binary, "crawl", "--dir", folder / "crawl", "-c", folder / "sites.toml", *options, f"{site.origin}/",

@@ -45,6 +45,7 @@ SITES = {
     "sessions": sessions.Sessions, "plain": files.Plain, "hgweb": further.Hgweb, "fossil": further.Fossil,
 }
 HARM = 0.95
+BUDGETS = ("crawl.pages_max", "budget.site_pages_max", "none")
 KEPT = ("Scrapy", "other")  # not judged
 
 
@@ -57,6 +58,7 @@ def main() -> int:
     parser.add_argument("--other", type=Path)
     parser.add_argument("--reorder", type=int)
     parser.add_argument("--seconds", type=float, default=120)
+    parser.add_argument("--budget", choices=BUDGETS, default=BUDGETS[0])
     parser.add_argument("--json", type=Path, required=True)
     parser.add_argument("--fresh", action="store_true")
     parser.add_argument("sites", nargs="*", metavar="SITE")
@@ -65,17 +67,18 @@ def main() -> int:
     if unknown:
         parser.error(f"no site {', '.join(unknown)}; there are {', '.join(SITES)}")
     commands = {
-        "detect": crawlers.ringcrawl(options.binary),
-        "off": crawlers.ringcrawl(options.binary, 'traps.detect="off"'),
+        "detect": crawlers.ringcrawl(options.binary, budget=options.budget),
+        "off": crawlers.ringcrawl(options.binary, 'traps.detect="off"', budget=options.budget),
         "Scrapy": crawlers.scrapy,
     }
     if options.other:
-        commands["other"] = crawlers.ringcrawl(options.other)
+        commands["other"] = crawlers.ringcrawl(options.other, budget=options.budget)
     rows = []
     with Front(options.reorder) as front:
         for name in options.sites or SITES:
             rows.append(row(SITES[name](name, options.built / "sites" / name), front, commands, options))
             facts = {"binary": f"{options.binary}", "other": f"{options.other}", "reorder": options.reorder}
+            facts["budget"] = options.budget
             options.json.write_text(json.dumps(facts | {"rows": rows}, indent=1) + "\n")
     print(markdown(rows))
     return int(any(row["harm"] or row["failed"] for row in rows))
@@ -127,7 +130,8 @@ def row(site: Site, front: Front, commands: dict, options) -> dict:
 def fingerprint(site: Site, crawler: str, options) -> str:
     """Names a result by all that it depends on."""
     files = [serving.__file__, words.__file__, programs.__file__, sys.modules[type(site).__module__].__file__]
-    own = crawlers.CONFIG.encode() + options.other.read_bytes() if crawler == "other" else b""
+    other = crawlers.CONFIG.encode() + options.budget.encode()
+    own = other + options.other.read_bytes() if crawler == "other" else b""
     files += [HERE / "breadth.py"] * (crawler == "Scrapy")
     about = f"{recipe(*files)} {site.name} {options.reorder}".encode()
     return hashlib.sha256(about + own).hexdigest()[:16]

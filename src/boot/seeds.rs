@@ -146,7 +146,7 @@ fn read_lines(
                 }
             }
         }
-        if is_long {
+        if is_long && !line.ends_with(b"\n") {
             lines.skip_until(b'\n').map_err(|error| at(file, Some(number), error.to_string()))?;
         }
         if wrong >= TOLD_MAX && on_errors == SeedErrors::Refuse {

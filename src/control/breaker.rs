@@ -2,14 +2,14 @@
 //!
 //! Decides: there is an outage when no name server that is asked can tell of a name, be it silent or say SERVFAIL; when `outage.sites_failed` of the
 //! `outage.sites` sites asked last fail, at least half of which had answered before, and no site answers that is asked then:
-//! for a second if three others fall silent, too, or for [`CONFIRMED_MAX`]; when the proxy cannot be reached;
+//! for [`CONFIRMED_AFTER`] if three others fall silent, too, or for [`CONFIRMED_MAX`]; when the proxy cannot be reached;
 //! when the default route is gone. Shards hold back each failure that an outage could explain ([`crate::shard`]) until
 //! it is cleared: when more sites have answered than do in an outage. With too few sites for a verdict, one answer from a
 //! site or a name server is enough, as long as there is a default route. A failure counts after `outage.hold_max` at the
 //! latest.
 //! An outage ends with the first answer: of a name server, or of a site or by way of the proxy to a request that began
 //! in it. Until then a few things are tried at a time, at an interval that grows to `outage.probe_max`. One that begins
-//! soon after the last one's end is that one, which goes on. After `outage.wait_max` the crawl ends.
+//! soon after the last one's end is that one, which goes on. After `outage.wait_max` without an answer the crawl ends.
 //! Why so: a dead host must be given up, and a crawl of dead hosts must end. So silence counts only from sites that have
 //! answered before; where there are too few, the name servers are asked.
 //! Limits: a part of the web that is out of reach is no outage, nor is one of the web alone for a crawl of few sites.
@@ -160,7 +160,9 @@ impl Breaker {
             }
         }
         let gives_up = self.outage.is_some_and(|outage| {
-            !self.settings.wait_max.is_zero() && now.since(outage.since) >= self.settings.wait_max
+            // Something answered between two outages, however soon the second one came.
+            let since = if outage.is_again { outage.opened } else { outage.since };
+            !self.settings.wait_max.is_zero() && now.since(since) >= self.settings.wait_max
         });
         Ruling { cleared: self.cleared, is_down: self.outage.is_some(), probes, gives_up }
     }
@@ -190,10 +192,10 @@ impl Breaker {
         let asked = self.asked_names.map(|asked| asked.at + self.name_wait / if asked.again { 1 } else { 2 });
         let counts = held.any.map(|since| since + self.settings.hold_max);
         let of_sites = self.suspicion.as_ref().map(|suspicion| suspicion.since);
-        let suspicions = [held.any, held.names, self.seen.proxy_gone_since, of_sites];
+        let suspicions = [held.any, held.names, self.seen.proxy_gone_since];
         let suspicions = suspicions.map(|since| Some(since? + SUSPICION)).into_iter();
-        let longest = of_sites.map(|since| Some(since + CONFIRMED_MAX));
-        let suspicions = suspicions.chain(longest).filter(|at| at.is_some_and(|at| at > now));
+        let of_sites = [CONFIRMED_AFTER, CONFIRMED_MAX].map(|wait| Some(of_sites? + wait));
+        let suspicions = suspicions.chain(of_sites).filter(|at| at.is_some_and(|at| at > now));
         suspicions.chain([asked, counts]).flatten().min()
     }
 
@@ -274,7 +276,7 @@ impl Breaker {
         let Some(Suspicion { since, owners }) = &self.suspicion else { return false };
         let others = self.sites.fell_silent(*since).filter(|owner| !owners.contains(owner)).count();
         let waited = now.since(*since);
-        waited >= CONFIRMED_MAX || waited >= SUSPICION && others >= CONFIRMED_BY
+        waited >= CONFIRMED_MAX || waited >= CONFIRMED_AFTER && others >= CONFIRMED_BY
     }
 
     fn open(&mut self, now: Instant, cause: Cause, since: Instant) {
@@ -407,8 +409,10 @@ impl Held {
 const SUSPICION: Duration = Duration::from_secs(1);
 /// So many others that had answered have to be silent as well before most sites' silence is taken for an outage.
 const CONFIRMED_BY: usize = 3;
-/// It is, if no site answered for so long: there may be no others.
-const CONFIRMED_MAX: Duration = Duration::from_secs(10);
+/// So long after the suspicion arose, at the earliest: others may take seconds to answer.
+const CONFIRMED_AFTER: Duration = Duration::from_secs(4);
+/// It is, if no site answered for so long: there may be no others. Those that ask for a delay of ten seconds have a turn.
+const CONFIRMED_MAX: Duration = Duration::from_secs(20);
 /// A query of a probe waits for half of `dns.timeout`; the way to its shard and back may take this long on a busy machine.
 const NAME_SLACK: Duration = Duration::from_secs(1);
 /// The first interval between probes.

@@ -234,11 +234,16 @@ impl Backlog {
         self.lanes.as_ref().is_none_or(|lanes| lanes.is_to_move(turn, of))
     }
 
-    /// The lane of this branch is left alone, or none.
-    pub fn rest_lane(&mut self, branch: Option<u32>) {
+    /// The lane of kinds that rest is left alone, or not.
+    pub fn rest_lane(&mut self, is_resting: bool) {
         if let Some(lanes) = &mut self.lanes {
-            lanes.rest(branch);
+            lanes.rest(is_resting);
         }
+    }
+
+    /// Whether URLs wait in the lane of kinds that rest.
+    pub fn has_resting(&self) -> bool {
+        self.lanes.as_ref().is_some_and(|lanes| lanes.has_resting())
     }
 
     /// A URL of this weight is fetched, which was taken in this turn.

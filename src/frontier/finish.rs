@@ -101,7 +101,7 @@ impl Frontier {
         if let Outcome::Fetched(fetched) = outcome {
             has_complained = is_overload(fetched.status) || fetched.wall.is_some();
             retry_after = fetched.retry_after;
-            host.answered(&job.url, has_complained);
+            host.answered(&job.url, job.kind == JobKind::Page, has_complained);
         }
         let is_aside = has_complained && host.complains_aside(now, &job.url, retry_after, politeness);
         host.pace.ended(now, now.since(job.began), outcome, (!is_aside).then_some(complaint), politeness);
@@ -114,6 +114,13 @@ impl Frontier {
             }
             Outcome::Failed(Failure::Aborted) => Try::Uncounted,
             Outcome::Failed(Failure::ProxyFailed | Failure::ProxyUnreachable) => Try::Counts,
+            Outcome::Failed(failure)
+                if job.kind == JobKind::Page
+                    && failure.is_of_answer()
+                    && host.fails_alone(now, job.began, &job.url, politeness) =>
+            {
+                Try::Counts
+            }
             Outcome::Failed(failure) => host.failed(now, (job.began, job.addr), &job.url, *failure, politeness),
             Outcome::Resolved { .. } | Outcome::NoAddress { .. } => Try::Counts,
         };

@@ -14,7 +14,7 @@ use super::origin::Origin;
 use super::resolution::Resolution;
 use super::visit::UnderWay;
 use crate::config::Politeness;
-use crate::politeness::{HostPace, KindRest};
+use crate::politeness::{FineKinds, HostPace, KindRest};
 use crate::time::{Duration, Instant};
 use crate::url::{SiteKey, Url};
 use crate::waits::Wait;
@@ -36,6 +36,8 @@ pub struct Host {
     pub pace: HostPace,
     /// The kind of its URLs that complained last.
     pub kind_rest: Option<Box<KindRest>>,
+    /// Kinds of its URLs that were answered well.
+    pub fine_kinds: FineKinds,
     /// What is being asked.
     pub under_way: UnderWay,
     /// What its robots.txt say.
@@ -102,6 +104,7 @@ impl Host {
             resolution: Resolution::new(name),
             pace: HostPace::new(),
             kind_rest: None,
+            fine_kinds: FineKinds::default(),
             under_way: UnderWay::default(),
             origins: Vec::new(),
             robots_wanted: Vec::new(),
@@ -158,9 +161,12 @@ impl Host {
         self.resolution.next_turn(self.pace.not_before(), lead)
     }
 
-    /// An origin's robots.txt is known: the longest Crawl-delay of all origins holds.
+    /// An origin's robots.txt is known: the longest Crawl-delay of all origins holds. That of an odd port holds for that
+    /// alone, where there are others ([`Host::asked`]).
     pub fn obey_crawl_delay(&mut self, politeness: &Politeness) {
-        let asked = self.origins.iter().filter_map(Origin::crawl_delay);
+        let has_usual = self.origins.iter().any(|origin| !origin.is_odd());
+        let counts = |origin: &&Origin| !has_usual || !origin.is_odd();
+        let asked = self.origins.iter().filter(counts).filter_map(Origin::crawl_delay);
         self.pace.obey_crawl_delay(asked.max().unwrap_or_default(), politeness);
     }
 

@@ -4,15 +4,17 @@
 //! closed ports of a host, so while one of its origins works, those that failed last, and odd ports that never answered, are
 //! *doubtful*: together they get a tenth of the host's time while URLs wait in its queue, an odd port that never answered has [`ODD_FAILURES_MAX`] tries,
 //! and its failures say nothing of the host's addresses.
-//! 429 and 503 are the host's complaint, unless they come from an odd port beside an origin that answered well more often, or from
-//! one kind of URLs alone ([`KindRest`]): that origin or kind rests then, and the host goes on.
+//! A kind of URLs that is not answered while others are fails alone ([`crate::politeness::KindRest`]): anyone may link to a script that resets.
+//! 429 and 503 are the host's complaint, unless they come from an odd port that says for how long, or beside an origin that answered
+//! well more often, or from kinds of URLs that never were answered well (`KindRest`): that origin or kind rests then, and the
+//! host goes on.
 //! Invariants: an origin that answered last is held up by none of the others.
-//! Limits: the rest of an odd port, or of a kind, is forgotten with its host, and at the end of a run.
+//! Limits: the rest of a kind is forgotten with its host, and at the end of a run.
 //! Leaves to others: rests that a server asks for and delays, which are the host's ([`crate::politeness`]).
 
 use std::net::IpAddr;
 
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::Settings;
 use super::failure_history::{OriginRecord, Remembered};
@@ -22,19 +24,19 @@ use crate::config::Politeness;
 use crate::frontier::addresses::NextAddress;
 use crate::kinds::Tokens;
 use crate::outcome::Failure;
-use crate::politeness::{HostPace, KindRest, Try};
+use crate::politeness::{FailureStreak, HostPace, Try};
 use crate::robots::Work;
 use crate::time::{Duration, Instant};
 use crate::url::Url;
 
 impl Host {
-    /// A request to `url` was answered, with a complaint or without.
-    pub fn answered(&mut self, url: &Url, has_complained: bool) {
+    /// A request to `url`, a page's or not, was answered, with a complaint or without.
+    pub fn answered(&mut self, url: &Url, is_page: bool, has_complained: bool) {
         if let Some(origin) = self.origins.iter_mut().find(|origin| origin.is_of(url)) {
             origin.answered(has_complained);
         }
-        if let Some(rest) = self.kind_rest.as_mut().filter(|_| !has_complained) {
-            rest.is_fine(kind_of(url));
+        if is_page && !has_complained && self.fine_kinds.note(kind_of(url)) {
+            self.kind_rest.iter_mut().for_each(|rest| rest.is_fine());
         }
     }
 
@@ -47,21 +49,29 @@ impl Host {
         politeness: &Politeness,
     ) -> bool {
         let index = self.origins.iter().position(|origin| origin.is_of(url));
-        let is_beside = |origin: &Origin| self.origins.iter().any(|other| origin.is_beside(other));
-        if let Some(index) = index.filter(|index| is_beside(&self.origins[*index])) {
+        let is_aside = |origin: &Origin| {
+            let others = || self.origins.iter().any(|other| origin.is_beside(other));
+            origin.is_odd() && (retry_after.is_some() || others())
+        };
+        if let Some(index) = index.filter(|index| is_aside(&self.origins[*index])) {
             let rest = retry_after.unwrap_or(politeness.retry_delay).min(politeness.retry_after_max);
             self.origins[index].streak.rest_until(now + rest);
             return true;
         }
-        let kind = kind_of(url);
-        match &mut self.kind_rest {
-            _ if retry_after.is_some() => false,
-            Some(rest) => rest.complained(now, kind, politeness),
-            None => {
-                self.kind_rest = Some(Box::new(KindRest::new(kind)));
-                false
-            }
-        }
+        retry_after.is_none() && self.fails_aside(now, url, Duration::ZERO, politeness)
+    }
+
+    /// A request to a page failed that had reached its server; whether only its kind of URLs fails, and rests alone.
+    pub fn fails_alone(&mut self, now: Instant, began: Instant, url: &Url, politeness: &Politeness) -> bool {
+        let is_stranger = self.origin_of(url).is_none_or(|index| self.origins[index].is_stranger());
+        !self.fine_kinds.is_empty() && !is_stranger && self.fails_aside(now, url, now.since(began), politeness)
+    }
+
+    /// `url` was not answered well, which took so long; whether only its kind of URLs is not, and rests alone.
+    fn fails_aside(&mut self, now: Instant, url: &Url, took: Duration, politeness: &Politeness) -> bool {
+        let kind = (kind_of(url), &self.fine_kinds);
+        let rest = self.kind_rest.get_or_insert_default();
+        rest.complained(now, kind, took * KIND_REST_FACTOR, politeness)
     }
 
     /// Whether another try of a URL like this one is in vain.
@@ -69,9 +79,14 @@ impl Host {
         self.kind_rest.as_ref().is_some_and(|rest| rest.is_broken(kind_of(url)))
     }
 
+    /// Until when some of its URLs are left alone, if any are.
+    pub fn any_kind_rests_until(&self, now: Instant) -> Option<Instant> {
+        self.kind_rest.as_ref()?.any_rests_until(now)
+    }
+
     /// Until when URLs like this one are left alone, if they are.
     pub fn kind_rests_until(&self, now: Instant, url: &Url) -> Option<Instant> {
-        self.kind_rest.as_ref()?.rests_until(now, kind_of(url))
+        self.kind_rest.as_ref()?.rests_until(now, kind_of(url), &self.fine_kinds)
     }
 
     /// A request to `url` failed that began at `began` and `asked` this address first, and not because of a proxy or ourselves.
@@ -158,7 +173,7 @@ impl Host {
 
     /// What must outlive the host in memory; `None` when it has not failed.
     pub fn record(&self) -> Option<Remembered> {
-        let failing = self.origins.iter().filter(|origin| origin.streak.has_failed());
+        let failing = self.origins.iter().filter(|origin| origin.streak != FailureStreak::default());
         let record = Remembered {
             given_up: self.pace.given_up(),
             caution: self.pace.caution().to_remember(),
@@ -195,10 +210,12 @@ impl Host {
     }
 }
 
-/// URLs of one script, or of one family of paths.
-pub fn kind_of(url: &Url) -> u32 {
+/// URLs of one script, whatever numbers its path has, or of one family of paths.
+fn kind_of(url: &Url) -> u32 {
     match url.path_and_query().split_once('?') {
-        Some((path, _)) => xxh3_64(path.as_bytes()) as u32,
+        Some((path, _)) => {
+            Tokens::of(path).kind().fold(0, |hash, token| xxh3_64_with_seed(&token.to_le_bytes(), hash)) as u32
+        }
         None => Tokens::of(url.path_and_query()).family(),
     }
 }
@@ -207,5 +224,7 @@ pub fn kind_of(url: &Url) -> u32 {
 const ODD_FAILURES_MAX: u32 = 3;
 /// After a failure doubtful origins rest for so many times its duration, while another one works.
 const DOUBTFUL_REST_FACTOR: u32 = 10;
+/// A kind that fails alone rests for so many times the duration of its failure, at least.
+const KIND_REST_FACTOR: u32 = 10;
 /// A failure may be held for a while before it counts; no connection is waited for longer than this.
 const TOOK_MAX: Duration = Duration::from_secs(10);

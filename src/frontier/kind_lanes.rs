@@ -30,8 +30,8 @@ pub struct KindLanes {
     now: u64,
     /// URLs that went to lanes since the queue had a turn.
     moved: u32,
-    /// The branch of a lane that is left alone.
-    resting: Option<u32>,
+    /// The lane of [`KindFacts::RESTING`] is left alone.
+    is_resting: bool,
 }
 
 /// When lanes of one weight have their turns.
@@ -54,6 +54,12 @@ struct Lane {
     /// Among the lanes of this weight.
     next: u64,
     queue: HostQueue,
+}
+
+impl Lane {
+    fn is_of_resting(&self) -> bool {
+        !self.is_proven && self.branch == KindFacts::RESTING.branch
+    }
 }
 
 /// Whose turn it is.
@@ -117,7 +123,7 @@ impl KindLanes {
 
     /// Whose turn is next, where the queue `has_some` URLs or not; `None`: no URL waits.
     pub fn turn(&self, has_some: bool) -> Option<Turn> {
-        let rests = |lane: &Lane| !lane.is_proven && self.resting == Some(lane.branch);
+        let rests = |lane: &Lane| self.is_resting && lane.is_of_resting();
         let waiting = self.lanes.iter().enumerate().filter(|(_, lane)| !lane.queue.is_empty() && !rests(lane));
         let first = waiting.filter_map(|(at, lane)| {
             let next = self.classes.get(lane.weight as usize)?.next;
@@ -129,9 +135,14 @@ impl KindLanes {
         }
     }
 
-    /// The lane of this branch is left alone from now on, if nothing is known of its kinds' worth; `None`: no lane is.
-    pub fn rest(&mut self, branch: Option<u32>) {
-        self.resting = branch;
+    /// The lane of kinds that rest is left alone from now on, or not.
+    pub fn rest(&mut self, is_resting: bool) {
+        self.is_resting = is_resting;
+    }
+
+    /// Whether it has URLs.
+    pub fn has_resting(&self) -> bool {
+        self.lanes.iter().any(|lane| lane.is_of_resting() && !lane.queue.is_empty())
     }
 
     /// Whether a URL that was taken in this turn is to go to its kind's lane: from the queue, and from a lane where it stood while

@@ -2,6 +2,8 @@
 //!
 //! Decides: what is known of robots.txt is one state; on the way of its redirects an origin knows where it looks now and
 //! how many hops that took. Tries are counted for each hop, and a hop is never taken back, so the way ends.
+//! A way that comes back to where it has been is begun once more, as servers send clients around until these return a cookie
+//! (RFC 6265). If it comes back again, robots.txt cannot be had.
 //! URLs of an origin whose robots.txt is not to be had are parked apart, so that `http` does not wait for `https`.
 //! Rules that were good are kept past their time: while robots.txt cannot be had they hold for `robots.stale_max` more (RFC 9309
 //! section 2.3.1.4), and then everything is forbidden. After 30 days without a robots.txt the RFC would have it count as
@@ -36,6 +38,8 @@ pub struct Origin {
     last_good: Option<Box<LastGood>>,
     /// Tries that failed, at the file where it looks now.
     attempts: u8,
+    /// Whether the redirects of its robots.txt have led back to where they had been.
+    has_bounced: bool,
     /// URLs that wait for robots.txt.
     parked: Fifo,
     /// Its failures in a row.
@@ -75,6 +79,8 @@ struct Way {
     target: Url,
     /// Redirects to there.
     hops: u8,
+    /// Where they led before.
+    passed: Vec<Url>,
     /// Until when all of these hold.
     until: Instant,
 }
@@ -101,6 +107,8 @@ pub enum RulesStep {
     Settled,
     /// It asks for this file.
     Ask(Url),
+    /// Its way has come back to where it had been, and is begun once more: what these files said may be otherwise now.
+    Again(Vec<Url>),
 }
 
 impl Origin {
@@ -120,6 +128,7 @@ impl Origin {
             way: None,
             last_good: None,
             attempts: 0,
+            has_bounced: false,
             parked: Fifo::default(),
             streak,
             has_answered,
@@ -143,7 +152,12 @@ impl Origin {
     /// Whether a complaint of it is its own, and not the host's, as long as `other` works: it has no default port, and has
     /// answered well less often.
     pub fn is_beside(&self, other: &Origin) -> bool {
-        self.port != self.scheme.default_port() && other.works() && other.fine > self.fine
+        self.is_odd() && other.works() && other.fine > self.fine
+    }
+
+    /// Whether its port is not its scheme's.
+    pub fn is_odd(&self) -> bool {
+        self.port != self.scheme.default_port()
     }
 
     /// Whether it answered when it was asked last.
@@ -153,7 +167,7 @@ impl Origin {
 
     /// Whether it is an odd port that never answered.
     pub fn is_stranger(&self) -> bool {
-        !self.has_answered && self.port != self.scheme.default_port()
+        !self.has_answered && self.is_odd()
     }
 
     /// Whether `url` belongs to this origin.
@@ -232,13 +246,17 @@ impl Origin {
             RobotsResult::Rules(rules) => self.know(rules, until_all),
             RobotsResult::Redirect(target) => {
                 let hops = hops.saturating_add(1);
-                if hops > settings.robots.redirects_max || own == Some(&target) {
-                    // Too many, or in a circle: as if there were no robots.txt.
+                if own == Some(&target) || self.way.as_ref().is_some_and(|way| way.has_been_at(&target)) {
+                    return self.bounced(may_act, settings);
+                }
+                if hops > settings.robots.redirects_max {
+                    // Too many: as if there were no robots.txt (RFC 9309 section 2.3.1.2).
                     self.know(Rc::clone(allow_all), until_all);
                     return RulesStep::Settled;
                 }
                 self.attempts = 0;
-                self.way = Some(Box::new(Way { target: target.clone(), hops, until: until_all }));
+                let passed = self.way.take().map(|way| way.onward()).unwrap_or_default();
+                self.way = Some(Box::new(Way { target: target.clone(), hops, passed, until: until_all }));
                 return RulesStep::Ask(target);
             }
             RobotsResult::Unreachable(_) if self.use_last_good(may_act, until, settings) => {}
@@ -258,6 +276,20 @@ impl Origin {
         RulesStep::Settled
     }
 
+    /// The redirects have come back to where they had been. May a cookie that they set open the way: it is begun once more.
+    fn bounced(&mut self, may_act: Instant, settings: &Settings) -> RulesStep {
+        let way = self.way.take();
+        if !self.has_bounced {
+            (self.has_bounced, self.attempts) = (true, 0);
+            self.robots = Robots::Unreachable { again: may_act, why: Failure::RobotsUnreachable };
+            return RulesStep::Again(way.map(|way| way.onward()).unwrap_or_default());
+        }
+        if !self.use_last_good(may_act, may_act, settings) {
+            self.refuse(may_act + settings.robots.ttl, Failure::RobotsUnreachable);
+        }
+        RulesStep::Settled
+    }
+
     /// Waits for what the file says that it asked for; `is_noted` says whether anybody will tell.
     pub fn wait(&mut self, again: Instant, is_noted: bool) {
         self.robots = Robots::Asked { again, is_noted };
@@ -265,7 +297,7 @@ impl Origin {
 
     /// Another shard fetches its robots.txt for all.
     pub fn look_at_home(&mut self, own: &Url) {
-        self.way = Some(Box::new(Way { target: own.clone(), hops: 0, until: Instant::NEVER }));
+        self.way = Some(Box::new(Way { target: own.clone(), hops: 0, passed: Vec::new(), until: Instant::NEVER }));
     }
 
     /// Whether it waits for what `url` says.
@@ -315,7 +347,7 @@ impl Origin {
 
     /// robots.txt is to be asked for anew. What it said last is kept for the case that there is no answer.
     pub fn forget(&mut self) {
-        (self.robots, self.way, self.attempts) = (Robots::Unknown, None, 0);
+        (self.robots, self.way, self.attempts, self.has_bounced) = (Robots::Unknown, None, 0, false);
     }
 
     /// The rules are to leave memory.
@@ -370,7 +402,7 @@ impl Origin {
 
     fn know(&mut self, rules: Rc<CachedRules>, until: Instant) {
         self.robots = Robots::Known { rules, until, used: false };
-        (self.last_good, self.attempts) = (None, 0);
+        (self.last_good, self.attempts, self.has_bounced) = (None, 0, false);
     }
 
     /// robots.txt cannot be had, and is asked for again at `again`: until then what it said last holds, if it may still be used
@@ -380,7 +412,7 @@ impl Origin {
         // However long the delay is, a page comes between two tries.
         let until = again.max(may_act + settings.robots.retry_delay).min(good.until);
         self.robots = Robots::Known { rules: Rc::clone(&good.rules), until, used: true };
-        (self.way, self.attempts) = (None, 0);
+        (self.way, self.attempts, self.has_bounced) = (None, 0, false);
         true
     }
 
@@ -402,6 +434,19 @@ impl Origin {
         if is_old {
             self.forget();
         }
+    }
+}
+
+impl Way {
+    fn has_been_at(&self, url: &Url) -> bool {
+        self.target == *url || self.passed.contains(url)
+    }
+
+    /// All where it led, for the way that goes on from there.
+    fn onward(self) -> Vec<Url> {
+        let Way { target, mut passed, .. } = self;
+        passed.push(target);
+        passed
     }
 }
 

@@ -3,8 +3,8 @@
 //! Decides: robots.txt that cannot be had forbids everything (RFC 9309 section 2.3.1.4). One that redirects is followed,
 //! also to other hosts and sites; the rules at the end hold for the origin that was asked first, whatever their path
 //! (section 2.3.1.2). Each hop belongs to the host of its URL, which fetches it under its own delays and turns: an origin
-//! only asks for it ([`RobotsFiles`]) and waits. More than `robots.redirects_max` hops, or a way back to the start, count
-//! as no robots.txt. How long a file holds, its response says, within `robots.ttl_min` and `robots.ttl`. A hop that cannot be had is tried again, each as often as an own robots.txt would be.
+//! only asks for it ([`RobotsFiles`]) and waits. More than `robots.redirects_max` hops count
+//! as no robots.txt; hops that come back to where they have been are begun once more, and then it cannot be had. How long a file holds, its response says, within `robots.ttl_min` and `robots.ttl`. A hop that cannot be had is tried again, each as often as an own robots.txt would be.
 //! Invariants: nobody but the shard that owns a host asks it; what is not known forbids.
 //! Limits: redirects of [`TARGET_BYTES_MAX`] bytes; [`HOST_FILES_MAX`] files wait for one host. Who finds no place asks
 //! again after [`ASK_AGAIN`], which costs no try.
@@ -161,6 +161,10 @@ impl Frontier {
             let origin = &mut host.origins[index];
             match origin.learn(now, may_act, finding, own.as_ref(), &allow_all, &self.settings) {
                 RulesStep::Settled => break,
+                RulesStep::Again(files) => {
+                    files.iter().chain(&own).for_each(|file| self.robots_files.forget(file));
+                    break;
+                }
                 RulesStep::Ask(target) => match self.ask(now, Asker::Origin(id, index as u8), &target) {
                     Asked::Known(known) => finding = known,
                     asked => return self.wait_for_file(now, id, index, &asked),
@@ -218,7 +222,12 @@ impl Frontier {
             return asked;
         }
         let site = SiteKey::of_host(self.settings.rng_seed, url.host());
-        let id = self.hosts.admit_beyond_bound(now, url.host(), site, SiteKey::default());
+        // Whose robots.txt leads there answers for what its name costs.
+        let linker = match asker {
+            Asker::Origin(id, _) => self.hosts.get_mut(id).map(|host| host.site),
+            Asker::Shard(_) => None,
+        };
+        let id = self.hosts.admit_beyond_bound(now, url.host(), site, linker.unwrap_or_default());
         let Some(id) = id.filter(|id| self.hosts[*id].robots_wanted.len() < HOST_FILES_MAX) else {
             self.robots_files.withdraw(url);
             return Asked::Full;

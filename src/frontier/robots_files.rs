@@ -168,6 +168,13 @@ impl RobotsFiles {
         self.files.insert(url, File::Known { finding, number: self.numbers, _charge: charge });
     }
 
+    /// What a file said is to be asked for again.
+    pub fn forget(&mut self, url: &Url) {
+        if matches!(self.files.get(url), Some(File::Known { .. })) {
+            self.files.remove(url);
+        }
+    }
+
     /// Drops the oldest of the known files; whether there was any.
     pub fn drop_oldest(&mut self) -> bool {
         while let Some((number, url)) = self.by_age.pop_front() {

@@ -9,7 +9,6 @@ use super::backlog::{QueuedUrl, RETRIES_MAX, RETRIES_MIN, Taken};
 use super::budgets::{Left, PENDING_PAUSE};
 use super::calendar::Event;
 use super::host::State;
-use super::host_failures::kind_of;
 use super::kind_lanes::Turn;
 use super::origin::{Origin, Verdict};
 use super::resolution::REFRESH_PATIENCE;
@@ -213,9 +212,8 @@ impl Frontier {
                 }
             }
         }
-        if let Some(rest) = &host.kind_rest {
-            host.backlog.rest_lane(rest.resting(now));
-        }
+        let rests_until = host.any_kind_rests_until(now);
+        host.backlog.rest_lane(rests_until.is_some());
         let taken = host.backlog.take_next();
         self.memory.changed(before, host.backlog.ram_bytes());
         let wanted = host.robots_wanted.iter().map(|url| host.may_ask_from(url)).min();
@@ -243,7 +241,7 @@ impl Frontier {
                 let entry = QueuedUrl { weight, is_examined, ..entry };
                 let rests = self.hosts[id].kind_rests_until(now, &entry.url).is_some();
                 if rests && entry.turn == Turn::Queue && self.resting_room(id) == 0 {
-                    self.lower(id, &entry, KindFacts { branch: kind_of(&entry.url), ..KindFacts::ADVISED_AGAINST });
+                    self.lower(id, &entry, KindFacts::RESTING);
                     return Next::Stale;
                 }
                 self.hosts[id].backlog.set_current(entry);
@@ -262,7 +260,12 @@ impl Frontier {
                 host.doubtful_rest = Instant::ZERO;
                 Next::Wait(now)
             }
-            Taken::Nothing => wait.map_or(Next::Idle, Next::Wait),
+            // Those that rest with their kinds are not over.
+            Taken::Nothing => {
+                let rests_until = rests_until.filter(|_| host.backlog.has_resting());
+                let wait = wait.map_or(rests_until, |wait| Some(rests_until.map_or(wait, |until| wait.min(until))));
+                wait.map_or(Next::Idle, Next::Wait)
+            }
         }
     }
 
@@ -295,7 +298,7 @@ impl Frontier {
         let host = &mut self.hosts[id];
         host.doubtful_rest = Instant::ZERO;
         host.kind_rest = None;
-        host.backlog.rest_lane(None);
+        host.backlog.rest_lane(false);
         host.backlog.retry_all(now);
         for origin in &mut host.origins {
             origin.refuse(given_up.until, Failure::RobotsUnreachable);

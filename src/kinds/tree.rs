@@ -54,6 +54,9 @@ impl KindFacts {
     /// Of a URL that its page advises against, where nothing else is known of its kind.
     pub const ADVISED_AGAINST: KindFacts =
         KindFacts { branch: 0, weight: Weight::Sixteenth, node: ROOT, pages: 0, is_known: false };
+
+    /// Of a URL whose kind is left alone for a while (`politeness::KindRest`).
+    pub const RESTING: KindFacts = KindFacts { branch: u32::MAX, ..KindFacts::ADVISED_AGAINST };
 }
 
 #[derive(Clone, Copy, Debug, Default)]

@@ -30,7 +30,7 @@ pub enum RobotsKind {
 /// What holds for an origin in the end.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EffectiveRobots {
-    /// What lies at the end of the way; `Missing` when there is none, or it is too far.
+    /// What lies at the end of the way; `Missing` when it is too far, `Broken` when the way is a circle.
     pub kind: RobotsKind,
     /// The files that a crawler must have read to know.
     pub way: Vec<Url>,
@@ -116,7 +116,8 @@ impl FakeWeb {
         while let Some(at) = way.last() {
             match self.robots(at) {
                 RobotsKind::Moved(to) => match Url::parse(&to) {
-                    Ok(to) if way.len() <= REDIRECTS_MAX && way.first() != Some(&to) => way.push(to),
+                    Ok(to) if way.contains(&to) => return EffectiveRobots { kind: RobotsKind::Broken, way },
+                    Ok(to) if way.len() <= REDIRECTS_MAX => way.push(to),
                     _ => break,
                 },
                 kind => return EffectiveRobots { kind, way },

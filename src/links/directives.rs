@@ -138,9 +138,9 @@ impl Directives {
 /// What separates directives, one of which may have spaces in it.
 const SEPARATORS: [char; 2] = [',', ';'];
 
-/// What is in no directive.
+/// What is in no directive. `noindex=false` is one that nobody knows.
 fn is_between_words(one: char) -> bool {
-    !one.is_ascii_alphanumeric() && !matches!(one, '-' | '_')
+    !one.is_ascii_alphanumeric() && !matches!(one, '-' | '_' | '=')
 }
 
 /// Directives whose value is behind a colon, as the name of an agent is before one.

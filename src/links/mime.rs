@@ -10,7 +10,7 @@
 //! type"); RFC 9110 section 8.3.
 //!
 //! Limits: XHTML is read as HTML: most of what is served as such was written for HTML parsers, and an XML error must
-//! not cost a page's links.
+//! not cost a page's links. But what closes itself there is empty, scripts too.
 
 use super::tokenizer::is_space;
 

@@ -118,7 +118,8 @@ pub(super) fn references(
 ) -> Said {
     let Detected { encoding, mark_bytes, is_tentative } = charset::detect(body, content_type);
     let body = body.get(mark_bytes..).unwrap_or_default();
-    references_in(encoding, is_tentative, body, base, (kinds, agent), out)
+    let is_xml = content_type.is_some_and(|value| mime::is_xml(mime::essence(value.as_bytes())));
+    references_in(encoding, is_tentative, body, base, (kinds, agent, is_xml), out)
 }
 
 /// The same of a document that begins in `encoding`. A `<meta>` may name another one ("change the encoding", section 13.2.3.4):
@@ -128,7 +129,7 @@ fn references_in(
     is_tentative: bool,
     body: &[u8],
     mut base: Base,
-    (kinds, agent): (&Kinds, &str),
+    (kinds, agent, is_xml): (&Kinds, &str, bool),
     out: &mut impl FnMut(Reference),
 ) -> Said {
     let mut said =
@@ -144,6 +145,9 @@ fn references_in(
         (body, encoding)
     };
     let mut pass = Pass::new(bytes, kinds, agent, is_tentative);
+    if is_xml {
+        pass.is_of_xml();
+    }
     let mut decoder = Decoder::new(byte_encoding);
     let mut elements = Vec::with_capacity(ELEMENTS_MOSTLY);
     let mut more = pass.read(&mut elements);
@@ -151,7 +155,7 @@ fn references_in(
     let (href, declared) = pass.ahead(more);
     if let Some(declared) = declared.filter(|declared| *declared != encoding) {
         if is_transcoded(encoding) || is_transcoded(declared) {
-            return references_in(declared, false, body, base, (kinds, agent), out);
+            return references_in(declared, false, body, base, (kinds, agent, is_xml), out);
         }
         (encoding, said.encoding, decoder) = (declared, declared, Decoder::new(declared));
     }

@@ -223,9 +223,13 @@ impl PageReader {
                 let (mut advised_against, mut repeats_of_those) = (HashedUrls::new(), None);
                 let (mut embeds, mut repeats_of_embeds) = (HashedUrls::new(), None);
                 let mut alternates = Alternates::new(self.config.links.alternates);
-                let mut leads_on = hops.is_seed();
+                // A slideshow is no way of redirects: what would be one too many is a link.
+                let mut leads_on = hops.is_seed() && hops.redirects() < self.config.scope.redirects_max;
+                let drops_advised_against = self.config.links.nofollow == AdvisedAgainst::Obey;
                 let mut out = |link: PageLink| {
                     let PageLink { kind, url, is_embed, is_advised_against, format, has_room } = link;
+                    // What a page embeds is part of it in any format.
+                    let format = if is_embed { Format::Page } else { format };
                     if format != Format::Page && !alternates.admit(format) {
                         return false;
                     }
@@ -242,7 +246,8 @@ impl PageReader {
                     };
                     let fingerprint = hash(url);
                     if alternates.waits(format) {
-                        return has_room && alternates.keep(hops, url, fingerprint);
+                        let is_dropped = is_advised_against && drops_advised_against;
+                        return has_room && !is_dropped && alternates.keep(hops, url, fingerprint);
                     }
                     let (to, repeats) = match (is_advised_against, is_embed) {
                         (true, _) => (&mut advised_against, repeats_of_those.get_or_insert_with(Repeats::new)),

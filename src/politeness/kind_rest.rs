@@ -1,128 +1,237 @@
-//! The rest of one kind of URLs that complains while its host's other kinds do not.
+//! The rests of kinds of URLs that complain while their host's other kinds do not.
 //!
-//! Decides: 429 and 503 without Retry-After are the host's, unless a kind complains again that has answered nothing else since it
-//! complained first, and another kind was answered well since it complained last: then a page or a script is broken, and the server
-//! is not overloaded. Anyone may link to a broken script forty times. The kind rests alone then, twice as long each time. So it does
-//! after its second complaint, whatever the others do: they are asked next, and show which of the two it is.
-//! After [`BROKEN_FROM`] such complaints its URLs have one try each, so that a crawl ends.
-//! A limiter is told apart by what it lets through: it answers the same kind well at times.
-//! Invariants: pure; a Retry-After is always obeyed by the host or the origin.
-//! Limits: one kind of a host is known, the last one that complained; two broken scripts by turns are the host's complaint.
+//! Decides: 429 and 503 without Retry-After are the host's complaint when a kind of URLs says so that was answered well before: a
+//! limiter lets some of each kind through, and an overloaded server nothing. A kind that never was speaks for itself
+//! alone, where others were answered well: anyone may link to a broken script forty times. It rests alone then, twice as
+//! long each time. After its second complaint it does so too while nothing was answered well: others are asked next, and show which of
+//! the two it is.
+//! One script has many spellings, so after two such complaints of different kinds all kinds rest of which nothing is known yet, twice
+//! as long each time until one of them is answered well.
+//! After [`BROKEN_FROM`] such complaints a kind's URLs have one try each, so that a crawl ends.
+//! Invariants: pure; a Retry-After is always obeyed by the host or the origin; the complaint of a host that has answered nothing well
+//! is its own.
+//! Limits: [`KINDS_MAX`] kinds that complained are known; of more, the one whose rest ends first is forgotten. Kinds that
+//! were answered well are known by one of [`FINE_BITS`] bits: where two share one, the host rests.
 
 use crate::config::Politeness;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 
-/// What is known of the kind that complained last.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// The kinds of a host's URLs that were answered well.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct FineKinds([u64; FINE_BITS / 64]);
+
+/// What is known of the kinds of a host that have complained.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct KindRest {
+    complained: Vec<Complained>,
+    /// Kinds of which nothing was known when they complained, since one was answered well.
+    strangers: u32,
+    /// Until when kinds of which nothing is known are left alone.
+    strangers_until: Instant,
+}
+
+/// A kind that complained.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Complained {
     /// A hash of the kind.
     kind: u32,
     complaints: u32,
     /// Those that were its own.
     own: u32,
-    /// It has answered well since it complained first.
-    was_fine: bool,
-    /// Another kind has since it complained last.
-    were_others_fine: bool,
     until: Instant,
 }
 
+impl FineKinds {
+    /// A URL of this kind was answered well; whether that is new.
+    pub fn note(&mut self, kind: u32) -> bool {
+        let is_new = !self.has(kind);
+        let (word, bit) = place(kind);
+        self.0.get_mut(word).into_iter().for_each(|word| *word |= bit);
+        is_new
+    }
+
+    fn has(&self, kind: u32) -> bool {
+        let (word, bit) = place(kind);
+        self.0.get(word).is_some_and(|word| word & bit != 0)
+    }
+
+    /// Whether none is known.
+    pub fn is_empty(&self) -> bool {
+        self.0.iter().all(|word| *word == 0)
+    }
+}
+
 impl KindRest {
-    /// A kind complained for the first time, or after another one.
-    pub fn new(kind: u32) -> KindRest {
-        KindRest { kind, complaints: 1, own: 0, was_fine: false, were_others_fine: false, until: Instant::ZERO }
+    /// A kind was answered well for the first time.
+    pub fn is_fine(&mut self) {
+        (self.strangers, self.strangers_until) = (0, Instant::ZERO);
     }
 
-    /// A URL of this kind was answered without a complaint.
-    pub fn is_fine(&mut self, kind: u32) {
-        match kind == self.kind {
-            true => self.was_fine = true,
-            false => self.were_others_fine = true,
-        }
-    }
-
-    /// A URL of this kind complained and named no time; whether that is the kind's own complaint.
-    pub fn complained(&mut self, now: Instant, kind: u32, politeness: &Politeness) -> bool {
-        if kind != self.kind {
-            *self = KindRest::new(kind);
-            return false;
-        }
-        let is_own = !self.was_fine && (self.were_others_fine || self.complaints == 1);
+    /// A URL of this kind complained and named no time, or was not answered; whether that is the kind's own, which rests for
+    /// `rest_min` at least.
+    pub fn complained(
+        &mut self,
+        now: Instant,
+        (kind, fine): (u32, &FineKinds),
+        rest_min: Duration,
+        politeness: &Politeness,
+    ) -> bool {
+        let rest = |doublings: u32| {
+            let rest = politeness.retry_delay * (1 << doublings.min(DOUBLINGS_MAX));
+            now + rest.min(politeness.backoff_max.max(politeness.retry_delay)).max(rest_min)
+        };
+        let known = self.complained.iter().position(|known| known.kind == kind);
+        let at = known.unwrap_or_else(|| self.admit(kind));
+        let Some(this) = self.complained.get_mut(at) else { return false };
+        this.complaints = this.complaints.saturating_add(1);
+        let is_own = !fine.has(kind) && (!fine.is_empty() || this.complaints == 2);
         if is_own {
-            self.own = self.own.saturating_add(1);
-            let rest = politeness.retry_delay * (1 << self.own.min(DOUBLINGS_MAX));
-            self.until = now + rest.min(politeness.backoff_max.max(politeness.retry_delay));
+            this.own = this.own.saturating_add(1);
+            this.until = rest(this.own);
+            if known.is_none() {
+                self.strangers = self.strangers.saturating_add(1);
+                if let Some(again @ 1..) = self.strangers.checked_sub(1) {
+                    self.strangers_until = rest(again);
+                }
+            }
         }
-        (self.complaints, self.were_others_fine) = (self.complaints.saturating_add(1), false);
         is_own
+    }
+
+    /// A place for a kind that complains for the first time, as far as is known.
+    fn admit(&mut self, kind: u32) -> usize {
+        let new = Complained { kind, complaints: 0, own: 0, until: Instant::ZERO };
+        if self.complained.len() < KINDS_MAX {
+            self.complained.push(new);
+            return self.complained.len() - 1;
+        }
+        let first = self.complained.iter().enumerate().min_by_key(|(_, known)| known.until);
+        let at = first.map_or(0, |(at, _)| at);
+        self.complained.get_mut(at).into_iter().for_each(|place| *place = new);
+        at
     }
 
     /// Whether URLs of this kind have been refused so often that another try of one is in vain.
     pub fn is_broken(&self, kind: u32) -> bool {
-        kind == self.kind && self.own >= BROKEN_FROM && !self.was_fine
+        self.find(kind).is_some_and(|known| known.own >= BROKEN_FROM)
     }
 
-    /// The kind that is left alone now.
-    pub fn resting(&self, now: Instant) -> Option<u32> {
-        (self.until > now).then_some(self.kind)
+    /// Until when some kind is left alone; `None`: none is.
+    pub fn any_rests_until(&self, now: Instant) -> Option<Instant> {
+        let last = self.complained.iter().map(|known| known.until).max().max(Some(self.strangers_until));
+        last.filter(|until| *until > now)
     }
 
     /// Until when URLs of this kind are left alone; `None`: they are not.
-    pub fn rests_until(&self, now: Instant, kind: u32) -> Option<Instant> {
-        (self.resting(now) == Some(kind)).then_some(self.until)
+    pub fn rests_until(&self, now: Instant, kind: u32, fine: &FineKinds) -> Option<Instant> {
+        let until = match self.find(kind) {
+            _ if fine.has(kind) => Instant::ZERO,
+            Some(known) => known.until,
+            None => self.strangers_until,
+        };
+        (until > now).then_some(until)
     }
+
+    fn find(&self, kind: u32) -> Option<&Complained> {
+        self.complained.iter().find(|known| known.kind == kind)
+    }
+}
+
+/// The bit of a kind: in which word, and which.
+fn place(kind: u32) -> (usize, u64) {
+    let bit = kind as usize % FINE_BITS;
+    (bit / 64, 1 << (bit % 64))
 }
 
 /// A rest is doubled so often at most.
 const DOUBLINGS_MAX: u32 = 3;
 /// Complaints that are a kind's own.
 const BROKEN_FROM: u32 = 8;
+const KINDS_MAX: usize = 8;
+const FINE_BITS: usize = 256;
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::config::Config;
-    use crate::time::Duration;
 
     fn at(seconds: u64) -> Instant {
         Instant::ZERO + Duration::from_secs(seconds)
     }
 
+    /// A host, and what it has answered well.
+    #[derive(Default)]
+    struct Bed {
+        rest: KindRest,
+        fine: FineKinds,
+    }
+
+    impl Bed {
+        fn is_fine(&mut self, kind: u32) {
+            if self.fine.note(kind) {
+                self.rest.is_fine();
+            }
+        }
+
+        /// Whether that is the kind's own.
+        fn complains(&mut self, now: u64, kind: u32) -> bool {
+            let politeness = Politeness { retry_delay: Duration::from_secs(10), ..Config::default().politeness };
+            self.rest.complained(at(now), (kind, &self.fine), Duration::ZERO, &politeness)
+        }
+
+        /// For how many seconds it rests.
+        fn rests(&self, now: u64, kind: u32) -> u64 {
+            let until = self.rest.rests_until(at(now), kind, &self.fine);
+            until.map_or(0, |until| until.since(at(now)).as_secs())
+        }
+    }
+
     #[test]
     fn a_broken_script_rests_alone_and_longer_each_time() {
-        let politeness = Politeness { retry_delay: Duration::from_secs(10), ..Config::default().politeness };
-        let mut rest = KindRest::new(7);
-        let mut now = 0;
-        let rests: Vec<u64> = (0..4)
-            .map(|_| {
-                rest.is_fine(8);
-                assert!(rest.complained(at(now), 7, &politeness));
-                let until = rest.rests_until(at(now), 7).expect("a rest");
-                assert_eq!((rest.rests_until(at(now), 8), rest.rests_until(until, 7)), (None, None));
-                now += 1_000;
-                until.since(at(now - 1_000)).as_secs()
-            })
-            .collect();
+        let mut bed = Bed::default();
+        bed.is_fine(8);
+        let mut rests = Vec::new();
+        for round in 0..4 {
+            let now = 1_000 * round;
+            assert!(bed.complains(now, 7));
+            rests.push(bed.rests(now, 7));
+            assert_eq!((bed.rests(now, 8), bed.rests(now + 100, 7)), (0, 0));
+            assert!(bed.rest.any_rests_until(at(now)).is_some());
+        }
         assert_eq!(rests, [20, 40, 80, 80]);
     }
 
     /// A limiter lets some of each kind through; an overloaded server answers nothing else.
     #[test]
     fn what_complains_now_and_then_or_everywhere_is_the_host() {
-        let politeness = Config::default().politeness;
-        let mut rest = KindRest::new(7);
+        let mut bed = Bed::default();
         for _ in 0..9 {
-            rest.is_fine(7);
-            rest.is_fine(8);
-            assert!(!rest.complained(at(1), 7, &politeness));
+            bed.is_fine(7);
+            bed.is_fine(8);
+            assert!(!bed.complains(1, 7) && !bed.complains(1, 8));
         }
-        let mut rest = KindRest::new(7);
-        let own: Vec<bool> = (0..4).map(|_| rest.complained(at(1), 7, &politeness)).collect();
-        assert_eq!(own, [true, false, false, false], "once, so that others are asked");
-        let mut rest = KindRest::new(7);
-        for round in 0..9 {
-            rest.is_fine(9);
-            assert_eq!(rest.complained(at(1), 7 + round % 2, &politeness), round == 0);
+        let mut bed = Bed::default();
+        let own: Vec<bool> = (0..5).map(|_| bed.complains(1, 7)).collect();
+        assert_eq!(own, [false, true, false, false, false], "once, so that others are asked");
+        assert!((8..40).all(|kind| !bed.complains(1, kind)), "nothing was ever fine");
+    }
+
+    /// One script under forty spellings, or forty scripts: those that were answered well go on.
+    #[test]
+    fn broken_scripts_by_turns_rest_together() {
+        let mut bed = Bed::default();
+        bed.is_fine(7);
+        let mut rests = Vec::new();
+        for kind in 40..80 {
+            let now = 1_000 * u64::from(kind);
+            assert!(bed.complains(now, kind), "{kind}");
+            assert_eq!(bed.rests(now, 7), 0);
+            rests.push(bed.rests(now, 99));
         }
+        assert_eq!((&rests[..4], rests[39]), (&[0, 20, 40, 80][..], 80), "what nothing is known of waits");
+        // One of them works: the next is asked at once.
+        assert!(bed.complains(100_000, 120));
+        bed.is_fine(98);
+        assert_eq!((bed.rests(100_000, 99), bed.rests(100_000, 120)), (0, 20), "that one rests on");
     }
 }

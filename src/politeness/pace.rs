@@ -4,7 +4,7 @@
 //! is the gap kept as the server measures it, however long the way. The delay is the longest of the configured one, robots.txt's
 //! Crawl-delay and `politeness.response_factor` times what the last response took, as a server that is slow has much to do; and
 //! it is stretched for hosts that are new or complain ([`super::caution`]). 429 and 503 are given the time that Retry-After
-//! asks for (a wall counts as one, [`crate::outcome::Wall`]): of the whole host, whatever its port. A host without an address that may be asked is given up, and everything that waits
+//! asks for (a wall counts as one, [`crate::outcome::Wall`]): of the whole host, but for odd ports and kinds that complain alone ([`super::kind_rest`]). A host without an address that may be asked is given up, and everything that waits
 //! for it ends.
 //! A line of `politeness.host` gives a host another delay than `politeness.host_delay`, which Crawl-delay and all the rest may still
 //! lengthen: a host's owner has the last word. Outside of the line's hours the host rests. Where the line allows several

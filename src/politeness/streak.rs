@@ -17,6 +17,8 @@ pub struct FailureStreak {
     /// Tries in a row that were an address's fault while others were left.
     uncounted: u8,
     rests_until: Instant,
+    /// It complained, and asked to be left alone until then, whatever else it answers.
+    asked_until: Instant,
     /// When the last failure counted.
     counted: Instant,
     /// It was given up until then.
@@ -26,7 +28,7 @@ pub struct FailureStreak {
 impl FailureStreak {
     /// A response came.
     pub fn answered(&mut self) {
-        *self = FailureStreak::default();
+        *self = FailureStreak { asked_until: self.asked_until, ..FailureStreak::default() };
     }
 
     /// A request failed that began at `began`; so many in a row are enough. Several that were under way at once are one in the row. `has_another_address` says whether no connection came about while another
@@ -64,12 +66,17 @@ impl FailureStreak {
 
     /// No request before this.
     pub fn rests_until(&self) -> Instant {
-        self.rests_until
+        self.rests_until.max(self.asked_until)
+    }
+
+    /// The same, as far as it has asked for it.
+    pub fn asked_until(&self) -> Instant {
+        self.asked_until
     }
 
     /// It complained, and nothing else of its host: no request before `at`.
     pub fn rest_until(&mut self, at: Instant) {
-        self.rests_until = self.rests_until.max(at);
+        self.asked_until = self.asked_until.max(at);
     }
 
     /// Until when it was given up, though perhaps not any more by now.
@@ -79,7 +86,8 @@ impl FailureStreak {
 
     /// The time for which it was given up is over: a single request is to show that it lives.
     pub fn forgive(&mut self, failures_max: u32) {
-        *self = FailureStreak { failures: failures_max.saturating_sub(1), ..FailureStreak::default() };
+        let (failures, asked_until) = (failures_max.saturating_sub(1), self.asked_until);
+        *self = FailureStreak { failures, asked_until, ..FailureStreak::default() };
     }
 }
 

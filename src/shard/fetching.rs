@@ -402,6 +402,9 @@ impl Shard {
             let _stage = stage::enter(Stage::Url);
             self.frontier.begin_links(job);
             let before = self.stats.seeds_led_outside;
+            if let (JobKind::Page, Some(_)) = (job.kind, &fetched.redirect) {
+                self.redirecting.is_again(self.keys.key(&job.url));
+            }
             self.found_by(now, job, &fetched.links);
             if fetched.redirect.is_none() {
                 self.stats.seed_pages_led_outside += self.stats.seeds_led_outside - before;

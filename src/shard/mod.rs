@@ -112,6 +112,8 @@ pub struct Shard {
     recent_bodies: Recent,
     /// URLs that found no room and are in the log: pages name the same ones again and again.
     recent_aside: Recent,
+    /// Keys of URLs whose pages redirected.
+    redirecting: Recent,
     /// URLs that were sent to other shards.
     sent: SentUrls,
     /// Links to other sites, where these are counted.
@@ -320,6 +322,7 @@ impl Shard {
             recent_bodies: Recent::default(),
             sent,
             recent_aside: Recent::default(),
+            redirecting: Recent::default(),
             spool: Spool::new(SPOOL_FILE_BYTES_MAX),
             log: Log::new(owner, shards, files.journal.last().map_or(0, |last| last + 1)),
             commits: Commits::new(sync_interval),

@@ -217,8 +217,11 @@ impl Shard {
         }
         let mut is_new = self.visited.insert_anyway(key);
         is_new.then(|| self.url_shares.took(site));
-        // The page of its key may have led here. Where it did not, this keeps what was set aside before from coming twice.
-        if !self.keys.are_urls() && (!is_new || is_target(ticket.depth)) {
+        // The page of its key may have led here, or its own redirects led back to it. Where they did not, this keeps what was
+        // set aside before from coming twice.
+        let has_place =
+            if self.keys.are_urls() { !is_new && is_target(ticket.depth) } else { !is_new || is_target(ticket.depth) };
+        if has_place {
             let is_alone = self.visited.insert_anyway(self.keys.lone_key(url));
             is_alone.then(|| self.url_shares.took(site));
             is_new |= is_alone;
@@ -241,14 +244,15 @@ impl Shard {
             let Ok(url) = Url::from_canonical(text) else { continue };
             let Some((key, depth)) = self.key_if_ours(now, &url, depth) else { continue };
             let seen = self.accept(now, key, &url, depth);
-            if self.keys.are_urls() || !is_target(depth) {
+            if !is_target(depth) || self.keys.are_urls() && !self.redirecting.holds(key) {
                 continue;
             }
             let lone_key = self.keys.lone_key(&url);
             match seen {
-                // The page of its key may have led here, and is known.
+                // The page of its key may have led here, and is known, or redirects led back to its own.
                 Seen::Before => drop(self.accept(now, lone_key, &url, depth)),
                 // The same one may come again.
+                Seen::New if self.keys.are_urls() => {}
                 Seen::New => {
                     let site = self.site_key(&url);
                     if self.visited.insert(lone_key) == Seen::New {

@@ -228,23 +228,28 @@ impl Shard {
         let linker = self.keys.site(&format!("batch {}", self.stats.exchanged_in));
         self.frontier.begin_strangers_links(linker);
         for ((depth, bytes), (key, is_seen)) in batch.raw().zip(keys.into_iter().zip(seen)) {
-            if is_seen && !Hops::from_bits(depth).is_seed() || url.read_canonical(bytes).is_err() {
+            let hops = Hops::from_bits(depth);
+            let leads_back = is_seen && hops.redirects() > 0 && self.redirecting.holds(key);
+            if is_seen && !leads_back && !hops.is_seed() || url.read_canonical(bytes).is_err() {
                 continue;
             }
             debug_assert_eq!(self.partition.shard_of(&url), self.index, "{url} was sent to the wrong shard");
+            let key = if leads_back { self.keys.lone_key(&url) } else { key };
             self.accept_or_note(now, key, &url, depth);
         }
         self.frontier.end_links();
     }
 
-    /// A page that redirects to an address with its own key is had nowhere but there: `/d/index.html` sends to `/d/`, or a
-    /// server gives out a session. Such a target has been taken for the page that sent there, and gets a place of its own.
+    /// A page redirects to an address that has been taken for one that is known, and is had nowhere but there: it gets a place
+    /// of its own. That is what has the page's own key, as `/d/index.html` sends to `/d/`, or a server gives out a
+    /// session; and what has redirected itself, as servers send a client around until it returns their cookie (RFC 6265):
+    /// this is asked once more, and no third time.
     pub(super) fn redirected(&mut self, now: Instant, job: &FetchJob, target: &Url) {
         let hops = Hops::from_bits(job.depth).redirect();
         let depth = self.scope.way(hops, target.site(), job.url.site());
-        if self.keys.are_urls()
-            || *target == job.url
-            || self.keys.key(target) != self.keys.key(&job.url)
+        let key = self.keys.key(target);
+        let is_twin = !self.keys.are_urls() && *target != job.url && key == self.keys.key(&job.url);
+        if !is_twin && !self.redirecting.holds(key)
             || self.scope.blocks().blocks(target)
             || self.scope.admits(target, target.site(), depth).is_err()
         {

@@ -3,7 +3,7 @@
 //! Decides: plain threads of the standard library, so that nothing of the crawler's own is on both sides.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -15,7 +15,15 @@ use super::hands::LOOPBACK;
 
 /// A server that gives each connection, with its number, to a thread that runs `serve`.
 pub fn server(serve: impl Fn(TcpStream, usize) + Send + Sync + 'static) -> (SocketAddr, Arc<AtomicUsize>) {
-    let listener = TcpListener::bind((LOOPBACK, 0)).expect("bind");
+    server_at(LOOPBACK, serve)
+}
+
+/// The same at another address, or at all of them.
+pub fn server_at(
+    ip: IpAddr,
+    serve: impl Fn(TcpStream, usize) + Send + Sync + 'static,
+) -> (SocketAddr, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind((ip, 0)).expect("bind");
     let addr = listener.local_addr().expect("address");
     let count = Arc::new(AtomicUsize::new(0));
     let (counter, serve) = (count.clone(), Arc::new(serve));

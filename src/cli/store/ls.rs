@@ -3,7 +3,8 @@
 //! Decides: columns are separated by tabs; captures are the records of type response, revisit, resource and
 //! conversion, but not where hosts were. Their length is that of the body, without the chunked coding in which other tools store it;
 //! `--records` shows all, with the type first, the length of the payload as it is stored, and the offset last; `--digests` adds what
-//! WARC-Payload-Digest would say of the payload as it is stored, in the form in which we write it. Damage, and a file without a record,
+//! WARC-Payload-Digest would say of the payload as it is stored, in the form in which we write it, and of a capture that is a
+//! revisit what it says of the payload that it stands for. Damage, and a file without a record,
 //! go to stderr, and the list goes on behind them. Where captures are asked for by an option of [`Filter`] or [`Wishes`] and a segment has
 //! an index, only the records that the index names are read.
 
@@ -34,7 +35,7 @@ pub struct Ls {
     /// All records: their type, the columns of a capture, their offset.
     #[arg(long)]
     records: bool,
-    /// The SHA-256 of each payload as stored, as the last column.
+    /// The SHA-256 of each payload as stored, or what a revisit states, as the last column.
     #[arg(long)]
     digests: bool,
     #[command(flatten)]
@@ -173,7 +174,11 @@ fn read(reader: &mut SegmentReader<File>, record: Option<Record>, arguments: &Ls
     let examined = examine_payload(reader, &record, false, |bytes| sum.iter_mut().for_each(|sum| sum.update(bytes)))?;
     let mut digest = Vec::new();
     if let Some(sum) = sum {
-        sum.write_label(&mut digest);
+        match record.head.get("WARC-Payload-Digest") {
+            // Its own payload is left out (WARC 1.1 section 6.7.2).
+            Some(stated) if !arguments.records && record.head.kind() == "revisit" => digest = column(stated).into(),
+            _ => sum.write_label(&mut digest),
+        }
     }
     Ok(Some(Listed { record, examined, digest }))
 }

@@ -16,7 +16,6 @@ mod link;
 mod meter;
 #[cfg(test)]
 mod pki;
-mod rsa;
 mod second_chance;
 mod server_key;
 mod sessions;

@@ -3,22 +3,20 @@
 //! Decides: under `tls.certificates = "record"` a certificate is taken that rustls-webpki does not read at all: of version 1 or 2, with a
 //! critical extension that nobody knows, or in broken DER behind its key. Its key is found by its place (RFC 5280 section 4.1), and the
 //! handshake's signature is checked with it: who answers holds the key. What cannot be checked is never taken for good: of a key of
-//! another kind, an RSA key that is too short or too long, or where no key is found, [`fault`] says so, and that is recorded.
+//! another kind, an RSA key that is shorter or longer than rustls' algorithms take, or where no key is found, [`fault`] says so, and
+//! that is recorded. Nothing is lost by that: under this policy anybody may show a certificate of their own.
 //! Invariants: no byte can panic; a signature that can be checked and is wrong ends the handshake.
 
 use rustls::crypto::WebPkiSupportedAlgorithms;
 use rustls::pki_types::alg_id;
 use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
 
-use super::rsa::{self, RsaKey};
-use super::validity::public_key;
+use super::validity::{Der, INTEGER, SEQUENCE, public_key};
 
 /// What can be done with a key.
 enum Key<'a> {
     /// rustls' algorithms can check with it.
     Known { algorithm: &'a [u8], bits: &'a [u8] },
-    /// An RSA key that is short.
-    Short(RsaKey, usize),
     /// Nothing, for this reason.
     Unfit(String),
 }
@@ -33,12 +31,9 @@ impl<'a> Key<'a> {
             return Key::Unfit("there is no key in it that could be read".to_owned());
         };
         if algorithm == alg_id::RSA_ENCRYPTION.as_ref() {
-            return match rsa::bits_of(bits) {
+            return match rsa_bits(bits) {
                 Some(RSA_BITS_MIN..=RSA_BITS_MAX) => Key::Known { algorithm, bits },
-                Some(count) => match RsaKey::read(bits) {
-                    Some(key) => Key::Short(key, count),
-                    None => Key::Unfit(format!("its RSA key has {count} bits, or an exponent that is none")),
-                },
+                Some(count) => Key::Unfit(format!("its RSA key has {count} bits")),
                 None => Key::Unfit("its RSA key could not be read".to_owned()),
             };
         }
@@ -47,6 +42,13 @@ impl<'a> Key<'a> {
             false => Key::Unfit("its key is of a kind that is not known here".to_owned()),
         }
     }
+}
+
+/// How many bits the modulus of an `RSAPublicKey` in DER has (RFC 8017 appendix A.1.1).
+fn rsa_bits(key: &[u8]) -> Option<usize> {
+    let modulus = Der(Der(key).content(SEQUENCE)?).content(INTEGER)?;
+    let (zeros, first) = modulus.iter().enumerate().find(|(_, byte)| **byte != 0)?;
+    Some(8 * (modulus.len() - zeros) - first.leading_zeros() as usize)
 }
 
 /// Checks what a server signed with the key in its certificate; `candidates` are the algorithms of the scheme.
@@ -66,7 +68,6 @@ pub(super) fn check(
             let mut of_key = candidates.filter(|candidate| candidate.public_key_alg_id().as_ref() == algorithm);
             of_key.any(|candidate| candidate.verify_signature(bits, message, signed.signature()).is_ok())
         }
-        Key::Short(key, _) => key.verifies(signed.scheme, message, signed.signature()) == Some(true),
         Key::Unfit(_) => true,
     };
     if is_right { Ok(()) } else { Err(CertificateError::BadSignature.into()) }
@@ -76,7 +77,6 @@ pub(super) fn check(
 pub(super) fn fault(certificate: &[u8], algorithms: &WebPkiSupportedAlgorithms) -> Option<String> {
     match Key::of(certificate, algorithms) {
         Key::Known { .. } => None,
-        Key::Short(_, bits) => Some(format!("the certificate's RSA key has {bits} bits only")),
         Key::Unfit(why) => Some(format!("the handshake's signature was not checked with the certificate: {why}")),
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Decides: under `tls.certificates = "verify"` the chain is judged here. Under `"record"` every certificate is taken,
 //! and judged right after the handshake (`TlsClient::describe`), so that the page can be stored with what was wrong, also
-//! certificates that rustls-webpki does not read, and short keys (`server_key`). A
+//! certificates that rustls-webpki does not read, and keys that are too short (`server_key`). A
 //! chain that is too long to be kept is refused under both: connections and sessions hold it.
 //! Invariants: the handshake's signature is verified each time under both policies: who answers holds the key. Under `"record"` one
 //! that cannot be verified is recorded as such.

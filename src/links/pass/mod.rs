@@ -82,6 +82,8 @@ pub(super) struct Pass<'a> {
     base: Option<Value<'a>>,
     /// A `<meta>` may still name another encoding.
     is_tentative: bool,
+    /// What closes itself is empty (XML section 3.1).
+    is_xml: bool,
     /// The encoding that the first such `<meta>` named.
     declared: Option<&'static Encoding>,
 }
@@ -111,6 +113,7 @@ impl<'a> Pass<'a> {
             templates_open: 0,
             base: None,
             is_tentative,
+            is_xml: false,
             declared: None,
         }
     }
@@ -153,6 +156,11 @@ impl Task for Batch<'_, '_> {
 }
 
 impl<'a> Pass<'a> {
+    /// The page is XHTML that says so.
+    pub fn is_of_xml(&mut self) {
+        self.is_xml = true;
+    }
+
     /// As `read`, under this kernel.
     #[inline(always)]
     pub fn read_under<K: Kernel>(&mut self, kernel: K, batch: &mut Vec<Element<'a>>) -> bool {
@@ -199,6 +207,7 @@ impl<'a> Pass<'a> {
             self.other_images(tokenizer, name, kept, elements);
         }
         match name {
+            Name::Raw(_) | Name::Iframe if self.is_xml && closes_itself(tokenizer) => {}
             Name::Raw(raw) => tokenizer.skip_raw_text(tag.name, raw),
             Name::Iframe => tokenizer.skip_raw_text(tag.name, RawText::Plain),
             Name::Template => {
@@ -390,4 +399,10 @@ fn element<'a, K: Kernel>(
         None => None,
     };
     Some(Element { says, value, second })
+}
+
+/// Whether the start tag that was read ends in `/>`.
+fn closes_itself<K: Kernel>(tokenizer: &Tokenizer<'_, K>) -> bool {
+    let slash = tokenizer.at().checked_sub(2);
+    slash.and_then(|at| tokenizer.page().get(at)) == Some(&b'/')
 }

@@ -184,6 +184,27 @@ fn raw_text() {
     }
 }
 
+/// XML section 3.1: `<x/>` is an empty element. In HTML (section 13.2.5.2) the slash of a script says nothing.
+#[test]
+fn what_closes_itself_is_empty_in_xml() {
+    for page in [
+        "<html><head><title/></head><body><a href=1>",
+        "<script src='a.js'/><a href='1'>x</a><script src='b.js' />",
+        "<style/><textarea name='t'/><a href='1'>",
+        "<noembed/><xmp /><a href='1'>",
+    ] {
+        for (content_type, links) in [
+            ("application/xhtml+xml", &["http://a.test/d/1"][..]),
+            ("application/xml; charset=utf-8", &["http://a.test/d/1"]),
+            ("text/html", &[]),
+        ] {
+            assert_eq!(scanned(page.as_bytes(), Some(content_type), 9).0, links, "{page} {content_type}");
+        }
+    }
+    let whole = "<script>'<a href=0>'</script><title>x</title><a href='1'>";
+    assert_eq!(scanned(whole.as_bytes(), Some("application/xhtml+xml"), 9).0, ["http://a.test/d/1"]);
+}
+
 #[test]
 fn every_kind() {
     let html = "<head><link rel='NEXT stylesheet next' href=n><link rel=canonical href=c><link href=x><link rel=prev>\
