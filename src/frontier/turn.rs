@@ -582,6 +582,7 @@ impl Frontier {
             usage: None,
             is_of_slow_site,
             rest,
+            told: None,
         }
     }
 }
