@@ -34,6 +34,7 @@ pub mod stage;
 pub mod stats;
 pub mod time;
 pub mod transaction;
+pub mod trouble;
 pub mod waits;
 mod work;
 

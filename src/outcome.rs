@@ -69,6 +69,8 @@ pub struct FetchJob {
     pub is_of_slow_site: bool,
     /// How long the host is left alone after this request at least.
     pub rest: Duration,
+    /// How it failed, where more is known of that than its outcome says.
+    pub told: Option<Box<str>>,
 }
 
 /// How a job ended.

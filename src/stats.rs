@@ -311,6 +311,8 @@ counters! {
         records_elsewhere,
         /// Hosts that have URLs waiting or sleep out their delay; those beyond `frontier.hosts_max` are not counted.
         hosts_left,
+        /// Those of them that wait for another try of what failed.
+        hosts_retried,
         /// URLs waiting in the frontier, in memory and on disk.
         queued,
         /// Those of them that wait in the lanes of kinds whose weight is lowered.

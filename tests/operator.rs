@@ -28,6 +28,7 @@ mod own_hosts;
 mod panics;
 mod plan;
 mod queries;
+mod reasons;
 mod robots;
 mod rounds;
 mod scope;

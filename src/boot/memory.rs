@@ -69,11 +69,45 @@ fn bytes_there(root: &Path) -> Option<(u64, &'static str)> {
     // Stacks and files that are mapped count as address space, too.
     let space = space.map(|bytes| bytes.saturating_sub(SPACE_BESIDES));
     let all = [
-        (machine, "the machine's memory"),
+        (machine, MACHINE),
         (group, "the control group (memory.max)"),
         (space, "the limit of address space (ulimit -v)"),
     ];
     all.into_iter().filter_map(|(bytes, whose)| Some((bytes?, whose))).min()
+}
+
+/// What is to be said where other crawls run on this machine, each of which may take as much of it as if it were alone.
+pub(super) fn crowd_note(config: &Config) -> Option<String> {
+    crowd_note_in(Path::new("/"), config, std::process::id())
+}
+
+fn crowd_note_in(root: &Path, config: &Config, own: u32) -> Option<String> {
+    let (_, whose) = bytes_there(root)?;
+    // A control group of its own bounds what it takes, and so does who says how much that is.
+    if config.crawl.ram_bytes_max > 0 || whose != MACHINE {
+        return None;
+    }
+    let others = other_crawls(root, own);
+    let first = others.first()?;
+    let more = if others.len() > 1 { format!(" and {} more", others.len() - 1) } else { String::new() };
+    Some(format!(
+        "memory: another crawl runs on this machine (process {first}{more}), and each takes up to three quarters of its memory unless it \
+         is told otherwise; set crawl.ram_bytes_max for each"
+    ))
+}
+
+/// Processes that are crawls, but for `own`.
+fn other_crawls(root: &Path, own: u32) -> Vec<u32> {
+    let is_crawl = |process: &u32| {
+        let read = |file: &str| fs::read(root.join(format!("proc/{process}/{file}"))).unwrap_or_default();
+        let is_ours = read("comm").trim_ascii_end() == env!("CARGO_PKG_NAME").as_bytes();
+        is_ours && read("cmdline").split(|byte| *byte == 0).nth(1).is_some_and(|command| command == b"crawl")
+    };
+    let names = fs::read_dir(root.join("proc")).into_iter().flatten().flatten();
+    let processes = names.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let mut others: Vec<u32> = processes.filter(|process| *process != own).filter(is_crawl).collect();
+    others.sort_unstable();
+    others
 }
 
 /// The number that follows `name`.
@@ -104,6 +138,8 @@ fn group_files(cgroup: &str) -> Vec<PathBuf> {
     files
 }
 
+/// What bounds memory where nothing else does.
+const MACHINE: &str = "the machine's memory";
 /// Kernels write "no limit" as a number near 2^63 (version 1), or as a word.
 const NO_LIMIT: u64 = 1 << 62;
 const SPACE_BESIDES: u64 = 256 << 20;
@@ -111,6 +147,41 @@ const SPACE_BESIDES: u64 = 256 << 20;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn crawls_that_share_a_machine_are_told_of_each_other() {
+        let folder = crate::lab::TempFolder::new("crowd");
+        let root = folder.path();
+        let write = |path: &str, text: &str| {
+            let path = root.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        let mut config = Config::default();
+        let note = |config: &Config| crowd_note_in(root, config, 7);
+        write("proc/meminfo", "MemTotal:       4194304 kB\n");
+        for (process, comm, cmdline) in [
+            (7, "ringcrawl", "ringcrawl\0crawl\0--dir\0own\0"),
+            (8, "ringcrawl", "./ringcrawl\0why\0crawl\0"),
+            (9, "crawl", "crawl\0crawl\0"),
+        ] {
+            write(&format!("proc/{process}/comm"), &format!("{comm}\n"));
+            write(&format!("proc/{process}/cmdline"), cmdline);
+        }
+        assert_eq!(note(&config), None, "none of them is another crawl");
+        for process in [12, 10, 11] {
+            write(&format!("proc/{process}/comm"), "ringcrawl\n");
+            write(&format!("proc/{process}/cmdline"), "/usr/bin/ringcrawl\0crawl\0");
+        }
+        let told = note(&config).expect("others");
+        assert!(told.contains("(process 10 and 2 more)") && told.contains("crawl.ram_bytes_max"), "{told}");
+        config.crawl.ram_bytes_max = 1 << 30;
+        assert_eq!(note(&config), None, "it is told how much it may take");
+        config.crawl.ram_bytes_max = 0;
+        write("proc/self/cgroup", "0::/a\n");
+        write("sys/fs/cgroup/a/memory.max", "2147483648\n");
+        assert_eq!(note(&config), None, "its group bounds it");
+    }
 
     #[test]
     fn the_least_bound_counts() {

@@ -55,7 +55,7 @@ pub fn read_seeds(
 ) -> Result<SeedsRead, Vec<SeedError>> {
     let (mut seeds, mut errors, mut wrong_lines) = (SeedList::default(), Vec::new(), Vec::new());
     for (index, text) in arguments.iter().enumerate() {
-        match parse(text.trim()) {
+        match one_by_one(text.trim()).and_then(|()| parse(text.trim())) {
             Ok(seed) => seeds.push(seed),
             Err(why) => errors.push(SeedError { place: format!("seed {}", index + 1), why, is_of_file: false }),
         }
@@ -65,7 +65,7 @@ pub fn read_seeds(
     for file in files {
         let file = file.as_ref();
         if let Err(error) = open(file)
-            .map_err(|error| at(file, None, error.to_string()))
+            .map_err(|error| at(file, None, format!("{error}{}", several(file))))
             .and_then(|lines| read_lines(file, lines, on_errors, &mut seeds, &mut wrong_lines))
         {
             unread.push(error);
@@ -189,6 +189,30 @@ fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
     } else {
         Box::new(source)
     })
+}
+
+/// What to do where one name may be meant for several files.
+fn several(file: &Path) -> String {
+    let names: Vec<&str> = file.to_str().unwrap_or_default().split(',').map(str::trim).collect();
+    if names.len() < 2 || names.contains(&"") {
+        return String::new();
+    }
+    let options: Vec<String> = names.iter().map(|name| format!("--seeds {name}")).collect();
+    format!("; several files are given one by one: {}", options.join(" "))
+}
+
+/// Arguments are given with spaces between them. To the URL standard a comma is part of a path.
+fn one_by_one(text: &str) -> Result<(), String> {
+    let parts: Vec<&str> = text.split(',').map(str::trim).collect();
+    let are_seeds = parts.len() > 1 && parts.iter().all(|part| seed::parse(part).is_ok());
+    let begin_like_one = parts.iter().skip(1).all(|part| {
+        let is_host = !part.contains('/') && part.contains('.');
+        is_host || part.starts_with("http://") || part.starts_with("https://")
+    });
+    if are_seeds && begin_like_one {
+        return Err(format!("\"{}\": several seeds are given one by one: {}", shortened(text), parts.join(" ")));
+    }
+    Ok(())
 }
 
 fn shortened(text: &str) -> String {

@@ -181,6 +181,7 @@ impl Crawl {
         let mut crawl = Crawl::launch(config, &memory, &seeds, crawl_dir, &cpus, setting)?;
         crawl.scope.begins_with(&files);
         crawl.control.note(memory.to_string());
+        super::memory::crowd_note(&crawl.scope.config).into_iter().for_each(|note| crawl.control.note(note));
         skipped.iter().for_each(|told| crawl.control.note(format!("skipped: {told}")));
         files.notes.iter().for_each(|note| crawl.control.note(format!("scope: {note}")));
         checks::notes(&crawl.scope.config).into_iter().for_each(|note| crawl.control.note(note));

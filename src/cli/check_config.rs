@@ -79,7 +79,7 @@ fn load(file: &PathBuf, overrides: &[String]) -> Result<Config, Vec<ConfigError>
 pub(super) fn set(config: &mut Config, pair: &str) -> Result<(), ConfigError> {
     let is_of_key = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_');
     match pair.split_once('=') {
-        Some((key, value)) => config.set(key.trim(), value.trim()),
+        Some((key, value)) => config.set(key.trim(), value.trim()).map_err(|error| one_by_one(error, key, value)),
         // What is more than a key is not shown: it may be a secret.
         None => Err(ConfigError {
             file: "--set".to_owned(),
@@ -89,6 +89,26 @@ pub(super) fn set(config: &mut Config, pair: &str) -> Result<(), ConfigError> {
             message: "there is no \"=\"; expected table.key=value".to_owned(),
         }),
     }
+}
+
+/// Where a value goes on with further keys, what to do. No value is shown: it may be a secret.
+fn one_by_one(error: ConfigError, key: &str, value: &str) -> ConfigError {
+    let key_of = |pair: &str| {
+        let key = pair.split_once('=')?.0.trim();
+        let is_key =
+            key.contains('.') && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_'));
+        is_key.then(|| key.to_owned())
+    };
+    let further: Vec<String> = value.split(',').skip(1).filter_map(key_of).collect();
+    if further.is_empty() {
+        return error;
+    }
+    let options: Vec<String> = std::iter::once(key.trim())
+        .chain(further.iter().map(String::as_str))
+        .map(|key| format!("--set {key}=…"))
+        .collect();
+    let message = format!("several keys are set one by one: {}", options.join(" "));
+    ConfigError { message, ..error }
 }
 
 fn print(text: &str) -> ExitCode {

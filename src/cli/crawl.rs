@@ -11,7 +11,7 @@
 //! page (`seed_ends`).
 
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,7 +21,9 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 
 use crate::boot::{self, BootError, Crawl, DirError, Order, RoundEnd, ScopeFiles, SeedError, SeedsRead};
 use crate::config::{Config, ConfigError};
+use crate::control::Control;
 use crate::log::AskAgain;
+use crate::ring;
 use crate::shard::Phase;
 use crate::stats::Totals;
 
@@ -77,6 +79,9 @@ pub struct CrawlArguments {
     /// commas. May be given several times, for URLs of any of them.
     #[arg(long, value_name = "CHOICE", conflicts_with = "new")]
     pub retry: Vec<String>,
+    /// Say nothing but what went wrong: no progress, notes or summary.
+    #[arg(long, short)]
+    pub quiet: bool,
     /// Write the summary as JSON to this file; `-` is standard output.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
@@ -95,11 +100,11 @@ pub fn run(arguments: CrawlArguments) -> ExitCode {
     let has_kept = kept.is_some();
     match order(&arguments, kept) {
         Ok(order) => {
-            if has_kept {
+            if has_kept && !arguments.quiet {
                 tell!("going on with the settings in {}", arguments.dir.join("config.toml").display());
             }
-            match drive(order) {
-                Ok(outcome) => outcome.report(arguments.json.as_deref(), &arguments.dir),
+            match drive(order, arguments.quiet) {
+                Ok(outcome) => outcome.report(&arguments),
                 Err(error) => refuse(error),
             }
         }
@@ -173,8 +178,11 @@ pub struct Ended {
 }
 
 impl Ended {
-    fn report(self, json: Option<&Path>, dir: &Path) -> ExitCode {
-        output::text(&self.summary.human());
+    fn report(self, arguments: &CrawlArguments) -> ExitCode {
+        let (json, dir) = (arguments.json.as_deref(), &*arguments.dir);
+        if !arguments.quiet {
+            output::text(&self.summary.human());
+        }
         let written = json.map_or(DONE, |path| json::write(path, &self.summary.json(), Some(dir)));
         let Some(failure) = self.failure else {
             let code = seed_ends::exit_code(dir, &self.summary.totals);
@@ -189,8 +197,8 @@ impl Ended {
     }
 }
 
-/// Runs a crawl to its end, with progress on standard error.
-pub fn drive(order: Order) -> Result<Ended, BootError> {
+/// Runs a crawl to its end, with progress and notes on standard error, unless it is to be quiet.
+pub fn drive(order: Order, is_quiet: bool) -> Result<Ended, BootError> {
     let hangup = match ScopeFiles::are_named(&order.config) && !boot::has_terminal() {
         true => Hangup::Reloads,
         false => Hangup::Drains,
@@ -200,13 +208,14 @@ pub fn drive(order: Order) -> Result<Ended, BootError> {
         Phase::Run => rounds::next(before),
         _ => None,
     };
-    rounds::drive(order, next, |order| drive_round(order, &signals))
+    rounds::drive(order, next, |order| drive_round(order, &signals, is_quiet))
 }
 
 /// Runs one round of it.
 fn drive_round(
     order: Order,
     Signals { interrupts, reloads }: &Signals,
+    is_quiet: bool,
 ) -> Result<(Ended, Option<RoundEnd>), BootError> {
     let before = order.round.unwrap_or_default().pages;
     let pages_max = order.config.crawl.pages_max.saturating_sub(before);
@@ -215,28 +224,30 @@ fn drive_round(
     // What it takes to go on counts for a crawl, how it began does not.
     let begun = if is_first { Instant::now() } else { begun };
     let shards = crawl.control().shards().len();
-    let mut progress = Progress::new(shards, (pages_max > 0).then_some(pages_max), std::io::stderr().is_terminal());
+    let is_terminal = std::io::stderr().is_terminal() && !is_quiet;
+    let mut progress = Progress::new(shards, (pages_max > 0).then_some(pages_max), is_terminal);
     let mut next_tick = begun;
     let mut phase = Phase::Run;
     while !crawl.poll(begun.elapsed(), wanted(interrupts)) {
         if reloads.swap(0, Ordering::Relaxed) > 0 {
             crawl.reload_scope();
         }
-        for note in crawl.control().take_notes() {
-            progress.println(&note);
+        for note in crawl.control().take_notes().iter().filter(|_| !is_quiet) {
+            progress.println(note);
         }
         if crawl.control().phase() > phase {
             phase = crawl.control().phase();
-            if phase == Phase::Drain {
+            if phase == Phase::Drain && !is_quiet {
                 progress.println(match crawl.is_to_level() {
                     true => "balance: fetches in flight end, then sites move between shards, and the crawl goes on",
                     false => "draining: fetches in flight end and everything is written; once more stops at once",
                 });
             }
         }
-        if Instant::now() >= next_tick {
+        if Instant::now() >= next_tick && !is_quiet {
             let totals = crawl.control().totals();
-            progress.tick(&Totals::sum(&totals), &totals, begun.elapsed(), crawl.waits_for());
+            let told = [crawl.waits_for(), trouble(crawl.control())];
+            progress.tick(&Totals::sum(&totals), &totals, begun.elapsed(), told);
             next_tick = Instant::now() + TICK;
         }
         std::thread::sleep(POLL);
@@ -244,17 +255,17 @@ fn drive_round(
     let ended = crawl.ended();
     let elapsed = begun.elapsed();
     progress.finish();
-    for note in crawl.control().take_notes() {
+    for note in crawl.control().take_notes().iter().filter(|_| !is_quiet) {
         tell!("{note}");
     }
     let by_shard = crawl.control().totals();
     let totals = Totals::sum(&by_shard);
-    let outages = crawl.outages();
+    let (outages, last_trouble) = (crawl.outages(), trouble(crawl.control()));
     let (round, failure) = match crawl.finish_round() {
         Ok(round) => (Some(round), None),
         Err(failure) => (None, Some(failure)),
     };
-    if let Some(note) = round.as_ref().and_then(|round| round.note.as_deref()) {
+    if let Some(note) = round.as_ref().and_then(|round| round.note.as_deref()).filter(|_| !is_quiet) {
         tell!("ringcrawl: {note}");
     }
     let summary = Summary {
@@ -264,10 +275,17 @@ fn drive_round(
         pages_by_shard: by_shard.iter().map(|shard| shard.pages).collect(),
         elapsed,
         outages,
+        last_trouble,
         rss_bytes_max: Some(boot::rss_bytes_max()),
         cpu_time: Some(boot::cpu_time()),
     };
     Ok((Ended { summary, failure }, round))
+}
+
+/// What went wrong last at a host that has not done well since.
+fn trouble(control: &Control) -> Option<String> {
+    let seconds = ring::unix_now().as_micros() / 1_000_000;
+    control.trouble().map(|(host, trouble)| trouble.sentence(&host, seconds))
 }
 
 /// Starts a round. A file that has to be read again for it may be in the middle of an edit: that is told, and waited for.

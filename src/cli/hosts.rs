@@ -2,13 +2,16 @@
 //!
 //! Decides: columns are separated by tabs: pages (2xx), waiting, errors (no response, or a status of 400 and more), denied by
 //! robots.txt, duplicates (pages whose body was stored lately), delay in seconds, until when the host is left alone (`-`: not any
-//! more), host. The most come first, names in their order. The delay is that of the last run's settings or the host's
-//! Crawl-delay, whichever is longer. `--json` has the same by names, a line each, and null for `-`.
-//! Limits: one entry a host in memory, some 150 bytes.
+//! more), host, status of its last response, mean time of a response in seconds, and what went wrong there last, if it
+//! has not gone well since. The most come first, names in their order. The delay is the one in force when it was
+//! written down last, which a slow or complaining host has longer; where it never was, that of the last run's settings
+//! or the host's Crawl-delay, whichever is longer. A terminal gets the names of the columns first. `--json` has the
+//! same by names, a line each, and null for `-`.
+//! Limits: one entry a host in memory, some 200 bytes.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -19,10 +22,11 @@ use super::output::{Stdout, tell};
 use super::urls::State;
 use crate::boot;
 use crate::config::Politeness;
-use crate::log::{Listed, ListingStep, UrlState};
+use crate::log::{HostNote, Listed, ListingStep, UrlState};
 use crate::outcome::Failure;
 use crate::ring;
 use crate::time::Duration;
+use crate::trouble::{HostHealth, Trouble};
 use crate::url::Url;
 
 /// Arguments of the subcommand.
@@ -50,6 +54,8 @@ enum Sort {
     Duplicates,
     /// Time between two requests.
     Delay,
+    /// Mean time of a response.
+    Slow,
     /// Name.
     Host,
 }
@@ -64,11 +70,28 @@ struct Host {
     duplicates: u64,
     delay: Duration,
     until_seconds: u64,
+    /// Status and time of its last response.
+    last: Option<(u64, u16)>,
+    response: Duration,
+    trouble: Option<Trouble>,
 }
 
 impl Host {
+    fn note(&mut self, note: HostNote, now_seconds: u64) {
+        let HostNote { delay: asked, health: HostHealth { delay, response, .. }, .. } = note;
+        self.delay = if delay.is_zero() { asked } else { delay };
+        self.until_seconds = now_seconds + note.left(now_seconds);
+        if !response.is_zero() {
+            self.response = response;
+        }
+        self.trouble = note.health.latest().cloned();
+    }
+
     fn count(&mut self, listed: &Listed<'_>) {
         self.duplicates += u64::from(listed.is_duplicate);
+        if let (UrlState::Fetched(status), Some(seconds)) = (listed.state, listed.seconds) {
+            self.last = self.last.max(Some((seconds, status)));
+        }
         match (State::of(listed.state), listed.state) {
             (State::Waiting, _) => self.waiting += 1,
             (State::Denied, _) => self.denied += 1,
@@ -87,6 +110,7 @@ impl Host {
             Sort::Errors => self.errors,
             Sort::Duplicates => self.duplicates,
             Sort::Delay => self.delay.as_millis() as u64,
+            Sort::Slow => self.response.as_millis() as u64,
             Sort::Host => 0,
         }
     }
@@ -103,24 +127,54 @@ struct Line<'a> {
     delay_ms: u64,
     left_alone_until: Option<String>,
     host: &'a str,
+    last_status: Option<u16>,
+    response_ms: Option<u64>,
+    trouble: Option<String>,
 }
 
 impl Line<'_> {
-    fn of<'a>(name: &'a str, host: &Host, now_seconds: u64) -> Line<'a> {
-        let Host { pages, waiting, errors, denied, duplicates, delay, until_seconds } = *host;
+    fn of<'a>(name: &'a str, host: &Host, (now_seconds, is_running): (u64, bool)) -> Line<'a> {
+        let Host { pages, waiting, errors, denied, duplicates, delay, until_seconds, last, response, .. } = *host;
+        let trouble = host.trouble.as_ref().map(|trouble| match is_running {
+            true => trouble.sentence(name, now_seconds),
+            false => trouble.sentence_at_rest(name),
+        });
         let left_alone_until = (until_seconds > now_seconds).then(|| crawl_logs::iso(until_seconds));
         let delay_ms = delay.as_millis() as u64;
-        Line { pages, waiting, errors, denied, duplicates, delay_ms, left_alone_until, host: name }
+        let last_status = last.map(|(_, status)| status);
+        let response_ms = (!response.is_zero()).then(|| response.as_millis() as u64);
+        let host = name;
+        Line {
+            pages,
+            waiting,
+            errors,
+            denied,
+            duplicates,
+            delay_ms,
+            left_alone_until,
+            host,
+            last_status,
+            response_ms,
+            trouble,
+        }
     }
 
     fn columns(&self) -> String {
         let counts =
             [self.pages, self.waiting, self.errors, self.denied, self.duplicates].map(|count| count.to_string());
         let until = self.left_alone_until.as_deref().unwrap_or("-");
-        let delay = format!("{}.{:03}", self.delay_ms / 1_000, self.delay_ms % 1_000);
-        format!("{}\t{delay}\t{until}\t{}", counts.join("\t"), self.host)
+        let seconds = |millis: u64| format!("{}.{:03}", millis / 1_000, millis % 1_000);
+        let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+        let status = or_none(self.last_status.map(|status| status.to_string()));
+        let (response, trouble) = (or_none(self.response_ms.map(seconds)), or_none(self.trouble.clone()));
+        let (counts, delay) = (counts.join("\t"), seconds(self.delay_ms));
+        format!("{counts}\t{delay}\t{until}\t{}\t{status}\t{response}\t{trouble}", self.host)
     }
 }
+
+/// The names of the columns.
+const HEADER: &str =
+    "pages\twaiting\terrors\tdenied\tduplicates\tdelay\tleft alone until\thost\tlast status\tresponse\ttrouble";
 
 /// Runs it.
 pub fn run(arguments: &Hosts) -> ExitCode {
@@ -133,12 +187,12 @@ fn list(arguments: &Hosts, out: &mut impl Write) -> io::Result<u8> {
     let logs = CrawlLogs::open(&arguments.dir)?;
     let politeness = politeness(&arguments.dir);
     let mut hosts: HashMap<Box<str>, Host> = HashMap::new();
+    let now_seconds = ring::unix_now().as_micros() / 1_000_000;
     let code = logs.read(&mut |step| {
         match step {
-            ListingStep::Host(note) => {
-                let host = hosts.entry(note.host).or_default();
-                (host.delay, host.until_seconds) = (note.delay, note.until_seconds);
-            }
+            // The crawl's own note.
+            ListingStep::Host(note) if note.host.is_empty() => {}
+            ListingStep::Host(note) => hosts.entry(note.host.clone()).or_default().note(note, now_seconds),
             ListingStep::Link(_) => {}
             ListingStep::Url(listed) => {
                 let Ok(url) = Url::from_canonical(listed.text) else { return Ok(()) };
@@ -154,9 +208,11 @@ fn list(arguments: &Hosts, out: &mut impl Write) -> io::Result<u8> {
         let own = politeness.as_ref().map(|politeness| politeness.delay_of(name));
         host.delay = host.delay.max(own.unwrap_or_default());
     }
-    let now_seconds = ring::unix_now().as_micros() / 1_000_000;
+    if !arguments.json && io::stdout().is_terminal() {
+        writeln!(out, "{HEADER}")?;
+    }
     for (name, host) in sorted(&hosts, arguments.sort) {
-        let line = Line::of(name, host, now_seconds);
+        let line = Line::of(name, host, (now_seconds, logs.is_running()));
         let text = if arguments.json { serde_json::to_string(&line)? } else { line.columns() };
         writeln!(out, "{text}")?;
     }
@@ -184,7 +240,9 @@ fn sorted(hosts: &HashMap<Box<str>, Host>, sort: Sort) -> Vec<(&str, &Host)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outcome::Failure;
+    use crate::outcome::{Failure, JobKind};
+    use crate::trouble::Cause;
+    use crate::url::Scheme;
 
     fn host(states: &[UrlState]) -> Host {
         let mut host = Host::default();
@@ -197,7 +255,9 @@ mod tests {
                 tries: 1,
                 is_duplicate,
                 wall: None,
+                cut: None,
                 seconds: None,
+                detail: "",
             });
         }
         host
@@ -213,11 +273,46 @@ mod tests {
         let expected = Host { pages: 2, waiting: 2, errors: 4, denied: 1, duplicates: 1, ..Host::default() };
         assert_eq!(host, expected);
         let host = Host { delay: Duration::from_millis(1_050), until_seconds: 1_800_000_000, ..host };
-        let (until, after) = (Line::of("a.test", &host, 1_799_999_999), Line::of("a.test", &host, 1_800_000_000));
-        assert_eq!(until.columns(), "2\t2\t4\t1\t1\t1.050\t2027-01-15T08:00:00Z\ta.test");
-        assert_eq!(after.columns(), "2\t2\t4\t1\t1\t1.050\t-\ta.test");
+        let line = |seconds| Line::of("a.test", &host, (seconds, true));
+        let (until, after) = (line(1_799_999_999), line(1_800_000_000));
+        assert_eq!(until.columns(), "2\t2\t4\t1\t1\t1.050\t2027-01-15T08:00:00Z\ta.test\t-\t-\t-");
+        assert_eq!(after.columns(), "2\t2\t4\t1\t1\t1.050\t-\ta.test\t-\t-\t-");
+        assert_eq!(HEADER.split('\t').count(), after.columns().split('\t').count());
         let json = serde_json::to_string(&after).expect("JSON");
         assert!(json.contains(r#""delay_ms":1050,"left_alone_until":null,"host":"a.test""#), "{json}");
+    }
+
+    #[test]
+    fn how_a_host_does_is_told_as_it_was_noted_last() {
+        let trouble = Trouble {
+            asked: JobKind::Robots,
+            origin: Some((Scheme::Http, 80)),
+            cause: Cause::Failure(Failure::ConnectRefused),
+            detail: "".into(),
+            tries: 1,
+            tries_max: 5,
+            seconds: 1_000,
+            again: Some(600),
+        };
+        let (delay, response) = (Duration::from_secs(4), Duration::from_millis(1_987));
+        let note = |delay, response, troubles: &[Trouble]| HostNote {
+            host: "a.test".into(),
+            delay: Duration::from_secs(1),
+            until_seconds: 0,
+            lasts_seconds: 0,
+            health: HostHealth { delay, response, troubles: troubles.to_vec() },
+        };
+        let mut host = host(&[]);
+        host.note(note(delay, response, &[trouble.clone()]), 1_000);
+        host.last = Some((5, 503));
+        let columns = |host: &Host, is_running| Line::of("a.test", host, (1_010, is_running)).columns();
+        let start = "0\t0\t0\t0\t0\t4.000\t-\ta.test\t503\t1.987\ta.test: robots.txt: connection refused, ";
+        assert_eq!(columns(&host, true), format!("{start}try 2 of 5 in 9 min"));
+        assert_eq!(columns(&host, false), format!("{start}after 1 of 5 tries"));
+        // Nothing is known of its pace any more, and nothing is wrong.
+        host.note(note(Duration::ZERO, Duration::ZERO, &[]), 1_000);
+        assert_eq!(columns(&host, true), "0\t0\t0\t0\t0\t1.000\t-\ta.test\t503\t1.987\t-");
+        assert_eq!(host.key(Sort::Slow), 1_987);
     }
 
     #[test]

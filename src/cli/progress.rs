@@ -1,6 +1,7 @@
-//! The crawl while it runs: a live display on a terminal, a line every few seconds anywhere else.
+//! The crawl while it runs: a live display on a terminal, a line a minute anywhere else.
 //!
-//! Decides: rates are over the last `WINDOW`, so that a stall shows at once and noise does not; the history above
+//! Decides: what holds a crawl up is told when it begins or is another thing, and not only with the next line.
+//! Rates are over the last `WINDOW`, so that a stall shows at once and noise does not; the history above
 //! them is a second each. All of it goes to stderr, so that stdout stays for results. With more shards than
 //! `SHARD_LINES_MAX` each becomes one letter of a chart: a lame shard is seen as a gap.
 //!
@@ -26,7 +27,9 @@ use crate::time::Duration;
 /// Time over which rates are taken.
 const WINDOW: Duration = Duration::from_secs(5);
 /// Time between lines where there is no terminal.
-const LINE_EVERY: Duration = Duration::from_secs(5);
+const LINE_EVERY: Duration = Duration::from_secs(60);
+/// Time between two of them at least, whatever is told in between.
+const LINES_APART: Duration = Duration::from_secs(5);
 /// Samples nearer than this to the last are not kept.
 const SAMPLE_EVERY: Duration = Duration::from_millis(200);
 /// Samples of a window and a few more.
@@ -49,6 +52,8 @@ pub struct Progress {
     /// Second and pages when the history was last written.
     history_mark: (u64, u64),
     next_line: Duration,
+    /// When a line came last, and what it said that holds the crawl up, without its numbers.
+    last_line: (Duration, String),
     standstill: Standstill,
 }
 
@@ -76,14 +81,22 @@ impl Progress {
             history,
             history_mark: (0, 0),
             next_line: LINE_EVERY,
+            last_line: Default::default(),
             standstill: Standstill::default(),
         }
     }
 
-    /// Shows where the crawl stands, `elapsed` after its start; `per_shard` in the order of shards, and `waiting` in words
-    /// where an outage or a full disk makes fetching wait.
-    pub fn tick(&mut self, totals: &Totals, per_shard: &[Totals], elapsed: Duration, waiting: Option<String>) {
-        self.standstill.tell(waiting.map(|words| terminal::shown(&words)));
+    /// Shows where the crawl stands, `elapsed` after its start; `per_shard` in the order of shards, in words what makes
+    /// fetching wait, an outage or a full disk, and what went wrong last.
+    pub fn tick(
+        &mut self,
+        totals: &Totals,
+        per_shard: &[Totals],
+        elapsed: Duration,
+        [waiting, trouble]: [Option<String>; 2],
+    ) {
+        let shown = |words: Option<String>| words.map(|words| terminal::shown(&words));
+        self.standstill.tell(shown(waiting), shown(trouble));
         if let Some(line) = self.step(totals, per_shard, elapsed) {
             output::line(format_args!("{line}"));
         }
@@ -113,9 +126,14 @@ impl Progress {
             live.draw(self, totals, per_shard, &rates, elapsed);
             return None;
         }
-        if elapsed < self.next_line {
+        let cause: String = self.standstill.cause(totals, elapsed).unwrap_or_default();
+        let cause: String = cause.chars().filter(|char| !char.is_ascii_digit()).collect();
+        let (last, told) = &self.last_line;
+        let is_news = cause != *told && !cause.is_empty() && elapsed.saturating_sub(*last) >= LINES_APART;
+        if elapsed < self.next_line && !is_news {
             return None;
         }
+        self.last_line = (elapsed, cause);
         // The next full interval: a late tick does not make two lines of one moment.
         let interval = LINE_EVERY.as_secs();
         self.next_line = Duration::from_secs((elapsed.as_secs() / interval + 1) * interval);
@@ -372,20 +390,34 @@ mod tests {
     }
 
     #[test]
-    fn a_line_every_five_seconds() {
-        let mut progress = Progress::new(2, Some(40_000), false);
-        let lines = run(&mut progress, 11_000, 2_000);
+    fn a_line_a_minute() {
+        let mut progress = Progress::new(2, Some(400_000), false);
+        let lines = run(&mut progress, 121_000, 2_000);
         let expected = [
-            "00:05  10,000 pages  2,000/s  1,000/s/core  queue 1,234,567 of 2,345,678 known  in flight 812  hosts 3,210 (1,100 left)  100 errors (1.0 %)  \
-             40.0 MB/s  25 %  ETA 00:15",
-            "00:10  20,000 pages  2,000/s  1,000/s/core  queue 1,234,567 of 2,345,678 known  in flight 812  hosts 3,210 (1,100 left)  200 errors (1.0 %)  \
-             40.0 MB/s  50 %  ETA 00:10",
+            "01:00  120,000 pages  2,000/s  1,000/s/core  queue 1,234,567 of 2,345,678 known  in flight 812  hosts 3,210 (1,100 left)  1,200 errors (1.0 %)  \
+             40.0 MB/s  30 %  ETA 02:20",
+            "02:00  240,000 pages  2,000/s  1,000/s/core  queue 1,234,567 of 2,345,678 known  in flight 812  hosts 3,210 (1,100 left)  2,400 errors (1.0 %)  \
+             40.0 MB/s  60 %  ETA 01:20",
         ];
         assert_eq!(lines, expected);
-        let late = progress.step(&totals(22_000), &[], Duration::from_secs(60)).expect("due");
-        assert!(late.starts_with("01:00  22,000 pages  0.0/s"), "{late}");
-        assert!(late.ends_with("55 %  ETA –"), "{late}");
-        assert_eq!(progress.step(&totals(22_000), &[], Duration::from_secs(64)), None);
+        let late = progress.step(&totals(244_000), &[], Duration::from_secs(240)).expect("due");
+        assert!(late.starts_with("04:00  244,000 pages  16.8/s"), "{late}");
+        assert!(late.ends_with("61 %  ETA 2:34:42"), "{late}");
+        assert_eq!(progress.step(&totals(244_000), &[], Duration::from_secs(299)), None);
+    }
+
+    #[test]
+    fn what_holds_a_crawl_up_is_told_at_once() {
+        let mut progress = Progress::new(1, None, false);
+        let mut said = |seconds: u64, told: Option<&str>| {
+            progress.standstill.tell(told.map(str::to_owned), None);
+            progress.step(&totals(7), &[], Duration::from_secs(seconds)).is_some()
+        };
+        let wait = |minutes: u64| format!("crawl.hours begin in {minutes} min");
+        assert!(!said(6, None), "nothing is to be told");
+        assert!(said(7, Some(&wait(9))) && !said(13, Some(&wait(8))), "the same, with another number");
+        assert!(!said(20, None) && said(60, None) && said(65, Some(&wait(1))));
+        assert!(!said(69, Some("the disk is full")) && said(70, Some("the disk is full")), "not more often");
     }
 
     #[test]

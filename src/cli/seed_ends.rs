@@ -5,14 +5,15 @@
 //! that does not exist, a status, a redirect out of scope. A page that does nothing but lead out of scope is none here.
 //! What a seed redirects to counts for it. While a seed still waits nothing is said: the next run may have its
 //! page. Earlier runs count, too, as the logs tell of all.
-//! Limits: [`TOLD_MAX`] seeds are told. The logs are read only after a run that had no page, and no further than
-//! to the first one.
+//! Limits: what is known of hosts in trouble is in memory; [`TOLD_MAX`] seeds are told. The logs are read only after a
+//! run that had no page, and no further than to the first one.
 
 use std::io;
 use std::path::Path;
 
 use super::crawl_logs::CrawlLogs;
 use super::output::tell;
+use super::urls::Troubles;
 use super::why::meaning;
 use super::{DONE, NO_PAGE};
 use crate::hops::Hops;
@@ -28,9 +29,17 @@ pub(super) fn exit_code(dir: &Path, totals: &Totals) -> u8 {
     // Those pages are known to lead away; pages of an earlier run are pages.
     let leads_away = totals.pages > 0;
     let (mut ends, mut count, mut has_hope) = (Vec::new(), 0_u64, false);
+    let mut troubles = Troubles::default();
     let read = CrawlLogs::open(dir).and_then(|logs| {
         logs.read(&mut |step| {
-            let ListingStep::Url(listed) = step else { return Ok(()) };
+            let listed = match step {
+                ListingStep::Url(listed) => listed,
+                ListingStep::Host(note) => {
+                    troubles.note(note);
+                    return Ok(());
+                }
+                ListingStep::Link(_) => return Ok(()),
+            };
             if !Hops::from_bits(listed.depth).is_seed() {
                 return Ok(());
             }
@@ -41,7 +50,15 @@ pub(super) fn exit_code(dir: &Path, totals: &Totals) -> u8 {
             }
             count += 1;
             if ends.len() < TOLD_MAX {
-                ends.push(format!("{}: {}", listed.text, end(&listed, is_page)));
+                let why = troubles.of(&listed).map_or_else(
+                    || end(&listed, is_page),
+                    |trouble| {
+                        let name =
+                            if let UrlState::Failed(failure) = listed.state { failure.as_str() } else { "waits" };
+                        format!("{name}: {trouble}")
+                    },
+                );
+                ends.push(format!("{}: {why}", listed.text));
             }
             Ok(())
         })

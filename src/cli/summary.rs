@@ -34,6 +34,8 @@ pub struct Summary {
     pub elapsed: Duration,
     /// Outages of our own network, and how long they lasted together.
     pub outages: (u64, Duration),
+    /// What went wrong last at a host that has not done well since, in a sentence.
+    pub last_trouble: Option<String>,
     /// Most memory held at once (resident set), in bytes; `None`: not measured.
     pub rss_bytes_max: Option<u64>,
     /// CPU time of all threads, in user and kernel mode; `None`: not measured.
@@ -71,6 +73,8 @@ pub struct SummaryJson {
     pub outages: u64,
     /// How long they lasted together, in seconds.
     pub outage_seconds: f64,
+    /// What went wrong last at a host that has not done well since.
+    pub last_trouble: Option<String>,
     /// The share of the shards' time in which they did nothing.
     pub idle_share: Option<f64>,
     /// What they waited for then, by name, as shares of their time (`waits::Wait`).
@@ -121,6 +125,7 @@ impl Summary {
                 .collect(),
             outages: self.outages.0,
             outage_seconds: self.outages.1.as_secs_f64(),
+            last_trouble: self.last_trouble.clone(),
             idle_share: totals.idle_share(),
             waited: totals.waited().map(|(wait, share)| (wait.as_str().to_owned(), share.into())).collect(),
             stored_ratio: ratio(totals.bytes_decoded as f64, totals.bytes_stored as f64),
@@ -174,6 +179,9 @@ impl Summary {
         );
         for (failure, count) in totals.failures_by_name() {
             rows.count(&format!("  {}", failure.as_str()), count, share(count, failed));
+        }
+        if let Some(trouble) = &self.last_trouble {
+            rows.text("last trouble", String::new(), Some(trouble.clone()));
         }
         rows.some("denied by robots.txt", totals.robots_denied, None);
         let blemishes: u64 = totals.blemishes.iter().sum();

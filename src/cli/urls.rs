@@ -1,10 +1,14 @@
 //! `ringcrawl urls`: the URLs that a crawl knows, and how each stands.
 //!
-//! Decides: columns are separated by tabs: state, cause (status, name of the failure, `set-aside`, or `-`), tries, time, URL. Behind
-//! the status of what was no page, but a wall, stands which one: `403 challenge`, `402 payment`.
-//! `fetched` is what a response came for, whatever its status; `denied` is what robots.txt forbids; `failed` is what else ended.
-//! `--json` has the same by names, a line each, and null for `-`; `wall` is there where there was one.
+//! Decides: columns are separated by tabs: state, cause (status, name of the failure, `set-aside`, or `-`), tries,
+//! time, URL, and where a URL waits or failed because something went wrong with its host, that. Behind the status of
+//! what was no page, but a wall, stands which one: `403 challenge`, `402 payment`; and behind that of what was cut,
+//! how: `200 cut-length`, `cut-time`, `cut-disconnect`, `cut-unspecified`. `fetched` is what a response came for,
+//! whatever its status; `denied` is what robots.txt forbids; `failed` is what else ended. `--json` has the same by
+//! names, a line each, and null for `-`; `wall`, `cut` and `trouble` are there where there was one.
+//! Limits: what went wrong at hosts is in memory, some 200 bytes for each that is in trouble.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -13,8 +17,11 @@ use serde::Serialize;
 
 use super::crawl_logs::{self, CrawlLogs};
 use super::output::Stdout;
-use crate::log::{self, Listed, ListingStep, UrlState};
-use crate::outcome::{Failure, Wall};
+use super::why::explains;
+use crate::log::{self, HostNote, Listed, ListingStep, UrlState};
+use crate::outcome::{Failure, Truncated, Wall};
+use crate::ring;
+use crate::trouble::{HostHealth, Trouble};
 use crate::url::Url;
 
 /// Arguments of the subcommand.
@@ -113,13 +120,17 @@ struct Line<'a> {
     cause: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     wall: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cut: Option<&'static str>,
     tries: u8,
     time: Option<String>,
     url: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trouble: Option<String>,
 }
 
 impl Line<'_> {
-    fn of<'a>(listed: &Listed<'a>) -> Line<'a> {
+    fn of<'a>(listed: &Listed<'a>, trouble: Option<String>) -> Line<'a> {
         let cause = match listed.state {
             UrlState::Waiting => None,
             UrlState::SetAside => Some(SET_ASIDE.to_owned()),
@@ -127,14 +138,56 @@ impl Line<'_> {
             UrlState::Failed(failure) => Some(failure.as_str().to_owned()),
         };
         let (time, wall) = (listed.seconds.map(crawl_logs::iso), listed.wall.map(Wall::as_str));
-        Line { state: State::of(listed.state), cause, wall, tries: listed.tries, time, url: listed.text }
+        let (cut, state) = (listed.cut.map(Truncated::as_str), State::of(listed.state));
+        Line { state, cause, wall, cut, tries: listed.tries, time, url: listed.text, trouble }
     }
 
     fn columns(&self) -> String {
         let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
         let (cause, time) = (or_none(&self.cause), or_none(&self.time));
         let wall = self.wall.map_or(String::new(), |wall| format!(" {wall}"));
-        format!("{}\t{cause}{wall}\t{}\t{time}\t{}", self.state.as_str(), self.tries, self.url)
+        let cut = self.cut.map_or(String::new(), |cut| format!(" cut-{cut}"));
+        let trouble = self.trouble.as_ref().map_or(String::new(), |trouble| format!("\t{trouble}"));
+        format!("{}\t{cause}{wall}{cut}\t{}\t{time}\t{}{trouble}", self.state.as_str(), self.tries, self.url)
+    }
+}
+
+/// What went wrong last at hosts where nothing has gone well since.
+#[derive(Default)]
+pub(super) struct Troubles {
+    hosts: HashMap<Box<str>, HostHealth>,
+    is_running: bool,
+}
+
+impl Troubles {
+    pub(super) fn note(&mut self, note: HostNote) {
+        if note.health.troubles.is_empty() {
+            self.hosts.remove(&note.host);
+        } else {
+            self.hosts.insert(note.host, note.health);
+        }
+    }
+
+    /// What keeps a URL from being fetched, or has: in a sentence.
+    pub(super) fn of(&self, listed: &Listed<'_>) -> Option<String> {
+        let failure = match listed.state {
+            UrlState::Waiting => None,
+            UrlState::Failed(failure) => Some(failure),
+            UrlState::Fetched(_) | UrlState::SetAside => return None,
+        };
+        if self.hosts.is_empty() && listed.detail.is_empty() {
+            return None;
+        }
+        let url = Url::from_canonical(listed.text).ok()?;
+        if let Some(failure) = failure.filter(|_| !listed.detail.is_empty()) {
+            return Some(Trouble::of_page(&url, failure, listed.detail, listed.tries).sentence(url.host(), 0));
+        }
+        let trouble = self.hosts.get(url.host())?.of(url.scheme(), url.port())?;
+        let is_it = failure.is_none_or(|failure| explains(trouble, failure.as_str()));
+        is_it.then(|| match self.is_running {
+            true => trouble.sentence(url.host(), ring::unix_now().as_micros() / 1_000_000),
+            false => trouble.sentence_at_rest(url.host()),
+        })
     }
 }
 
@@ -147,8 +200,17 @@ pub fn run(arguments: &Urls) -> ExitCode {
 
 fn list(arguments: &Urls, out: &mut impl Write) -> io::Result<u8> {
     let host = arguments.host.as_deref().map(host_name).transpose()?;
-    CrawlLogs::open(&arguments.dir)?.read(&mut |step| {
-        let ListingStep::Url(listed) = step else { return Ok(()) };
+    let logs = CrawlLogs::open(&arguments.dir)?;
+    let mut troubles = Troubles { is_running: logs.is_running(), ..Troubles::default() };
+    logs.read(&mut |step| {
+        let listed = match step {
+            ListingStep::Url(listed) => listed,
+            ListingStep::Host(note) => {
+                troubles.note(note);
+                return Ok(());
+            }
+            ListingStep::Link(_) => return Ok(()),
+        };
         let is_wanted = arguments.state.is_none_or(|state| state == State::of(listed.state))
             && (arguments.cause.is_empty() || arguments.cause.iter().any(|cause| cause.is_of(listed.state)))
             && arguments.prefix.as_ref().is_none_or(|prefix| listed.text.starts_with(&**prefix))
@@ -156,7 +218,7 @@ fn list(arguments: &Urls, out: &mut impl Write) -> io::Result<u8> {
         if !is_wanted {
             return Ok(());
         }
-        let line = Line::of(&listed);
+        let line = Line::of(&listed, troubles.of(&listed));
         let text = if arguments.json { serde_json::to_string(&line)? } else { line.columns() };
         writeln!(out, "{text}")
     })
@@ -172,14 +234,28 @@ pub(super) fn host_name(text: &str) -> io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::outcome::JobKind;
+    use crate::trouble::Cause;
+    use crate::url::Scheme;
 
     #[test]
     fn a_line_a_url() {
         let line = |state, seconds| {
             let wall = (state == UrlState::Fetched(403)).then_some(Wall::Challenge);
-            let listed =
-                Listed { text: "http://a.test/", depth: 0, state, tries: 2, is_duplicate: false, wall, seconds };
-            (Line::of(&listed).columns(), serde_json::to_string(&Line::of(&listed)).expect("JSON"))
+            let cut = (state == UrlState::Fetched(200)).then_some(Truncated::Length);
+            let listed = Listed {
+                text: "http://a.test/",
+                depth: 0,
+                state,
+                tries: 2,
+                is_duplicate: false,
+                wall,
+                cut,
+                seconds,
+                detail: "",
+            };
+            let line = Line::of(&listed, None);
+            (line.columns(), serde_json::to_string(&line).expect("JSON"))
         };
         let at = Some(1_800_000_000);
         let (text, json) = line(UrlState::Fetched(404), at);
@@ -190,11 +266,48 @@ mod tests {
         let (text, json) = line(UrlState::Fetched(403), at);
         assert!(text.starts_with("fetched\t403 challenge\t2\t"), "{text}");
         assert!(json.contains(r#""cause":"403","wall":"challenge","#), "{json}");
+        let (text, json) = line(UrlState::Fetched(200), at);
+        assert!(text.starts_with("fetched\t200 cut-length\t2\t"), "{text}");
+        assert!(json.contains(r#""cause":"200","cut":"length","#), "{json}");
         assert!(line(UrlState::Waiting, None).0.starts_with("waiting\t-\t2\t-\t"));
         assert!(line(UrlState::Waiting, None).1.contains(r#""cause":null"#));
         assert!(line(UrlState::SetAside, None).0.starts_with("waiting\tset-aside\t"));
         assert!(line(UrlState::Failed(Failure::HostDead), at).0.starts_with("failed\thost-dead\t"));
         assert!(line(UrlState::Failed(Failure::RobotsDenied), at).0.starts_with("denied\trobots-denied\t"));
+    }
+
+    #[test]
+    fn who_waits_or_failed_has_the_trouble_of_its_origin() {
+        let trouble = |origin, cause| Trouble {
+            asked: JobKind::Robots,
+            origin: Some(origin),
+            cause: Cause::Failure(cause),
+            detail: "".into(),
+            tries: 3,
+            tries_max: 3,
+            seconds: 0,
+            again: None,
+        };
+        let troubles =
+            vec![trouble((Scheme::Http, 80), Failure::ConnectRefused), trouble((Scheme::Https, 443), Failure::TlsName)];
+        let health = HostHealth { troubles, ..HostHealth::default() };
+        let mut known = Troubles::default();
+        known.note(HostNote { host: "a.test".into(), health, ..HostNote::default() });
+        let of = |known: &Troubles, text, state| {
+            let (depth, tries, is_duplicate, wall, cut, seconds) = (0, 0, false, None, None, None);
+            known.of(&Listed { text, depth, state, tries, is_duplicate, wall, cut, seconds, detail: "" })
+        };
+        let refused = Some("a.test: robots.txt: connection refused, given up after 3 tries".to_owned());
+        assert_eq!(of(&known, "http://a.test/", UrlState::Waiting), refused);
+        assert_eq!(of(&known, "http://a.test/", UrlState::Failed(Failure::RobotsUnreachable)), refused);
+        assert_eq!(of(&known, "http://a.test/", UrlState::Failed(Failure::Reset)), None, "that was another thing");
+        assert_eq!(of(&known, "http://a.test/", UrlState::Fetched(200)), None);
+        assert_eq!(of(&known, "http://b.test/", UrlState::Waiting), None);
+        assert_eq!(of(&known, "http://a.test:8080/", UrlState::Waiting), None);
+        let https = of(&known, "https://a.test/", UrlState::Failed(Failure::TlsName)).expect("a reason");
+        assert!(https.contains("its certificate is for another name"), "{https}");
+        known.note(HostNote { host: "a.test".into(), ..HostNote::default() });
+        assert_eq!(of(&known, "http://a.test/", UrlState::Waiting), None, "it goes well again");
     }
 
     #[test]

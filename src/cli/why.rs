@@ -30,7 +30,7 @@ use crate::time::UnixTime;
 use crate::url::Url;
 use findings::Findings;
 use robots::RobotsFound;
-pub(super) use told::meaning;
+pub(super) use told::{explains, meaning};
 
 /// Arguments of the subcommand.
 #[derive(clap::Args, Debug)]

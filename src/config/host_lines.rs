@@ -251,7 +251,8 @@ fn read_line(table: &dyn TableLike, span: Option<Range<usize>>, lines: &mut Line
             continue;
         }
         let Some((_, kind)) = KEYS.iter().find(|(known, _)| *known == key) else {
-            let near = nearest(key, KEYS.iter().map(|(known, _)| *known).chain(["mine"]));
+            let meant = MEANT.iter().find(|(_, words)| words.contains(&key)).map(|(known, _)| *known);
+            let near = meant.or_else(|| nearest(key, KEYS.iter().map(|(known, _)| *known).chain(["mine"])));
             let guess = near.map(|near| format!(" (did you mean \"{near}\"?)")).unwrap_or_default();
             blame(at, format!("unknown key {}{guess}; expected match, mine, delay, hours or concurrency", quote(key)));
             continue;
@@ -270,9 +271,10 @@ fn read_line(table: &dyn TableLike, span: Option<Range<usize>>, lines: &mut Line
             (_, Ok(_)) => blame(at, format!("{key}: another kind of value; expected {}", kind.expected())),
         }
     }
-    if table.get("match").is_none() {
+    let has_other_name = MEANT[0].1.iter().any(|word| table.get(word).is_some());
+    if table.get("match").is_none() && !has_other_name {
         blame(span.clone(), format!("no match; expected {EXPECTED_MATCH}"));
-    } else if table.len() == 1 {
+    } else if table.get("match").is_some() && table.len() == 1 {
         blame(span, "it says nothing but match; expected mine, delay, hours or concurrency as well".to_owned());
     }
     terms.concurrency = at_once.unwrap_or(if terms.is_mine { MINE_AT_ONCE } else { 1 });
@@ -296,6 +298,18 @@ fn read_line(table: &dyn TableLike, span: Option<Range<usize>>, lines: &mut Line
         faults.push(ValueFault { span: at, name: Some(shown), message: format!("match: {what}") });
     }
 }
+
+/// What people call the keys, by other tables and other programs.
+const MEANT: [(&str, &[&str]); 5] = [
+    ("match", &["host", "hosts", "name", "domain", "pattern", "site", "url", "for"]),
+    ("delay", &["host_delay", "site_delay", "crawl_delay", "wait", "interval", "pause", "rate"]),
+    ("hours", &["time", "times", "schedule", "between", "crawl_hours"]),
+    (
+        "concurrency",
+        &["connections", "parallel", "requests", "at_once", "threads", "in_flight_max", "host_concurrency"],
+    ),
+    ("mine", &["own", "is_mine", "trusted"]),
+];
 
 const EXPECTED_MATCH: &str =
     "match = \"www.example.org\", \".example.org\" for it and all below it, or \"*.example.org\" for those below it";
@@ -462,6 +476,18 @@ mod tests {
             (
                 "[[politeness.host]]\nmatch = \"a.test\"\ndely = \"1s\"",
                 "f:4: politeness.host.\"a.test\": unknown key \"dely\" (did you mean \"delay\"?); expected match",
+            ),
+            (
+                "[[politeness.host]]\nmatch = \"a.test\"\nhost_delay = \"1s\"",
+                "f:4: politeness.host.\"a.test\": unknown key \"host_delay\" (did you mean \"delay\"?); expected match",
+            ),
+            (
+                "[[politeness.host]]\nmatch = \"a.test\"\nown = true",
+                "f:4: politeness.host.\"a.test\": unknown key \"own\" (did you mean \"mine\"?); expected match",
+            ),
+            (
+                "[[politeness.host]]\nmatch = \"a.test\"\nrate = 1",
+                "f:4: politeness.host.\"a.test\": unknown key \"rate\" (did you mean \"delay\"?); expected match",
             ),
             (
                 "[[politeness.host]]\nmatch = \"a.test\"\ndelay = \"1s\"\n[[politeness.host]]\nmatch = \"A.test\"\ndelay = \"1s\"",

@@ -313,7 +313,7 @@ tables! {
         /// Nobody knows yet what it can bear.
         slow_start: u32 = "2", Kind::Number(1, 64);
         /// After a response a host is left alone for so many times as long as that took, if that is longer than its delay; 0: not.
-        /// Who answers slowly has much to do. Heritrix takes five times.
+        /// Who answers slowly has much to do. Heritrix takes five times. A host_delay of 0s, or one of a host's line, is 0s all the same.
         response_factor: u32 = "2", Kind::Number(0, 100);
         /// That is at most so long.
         response_delay_max: Duration = "30s", time("0s", "24h");
@@ -341,8 +341,8 @@ tables! {
         /// What is agreed with the owner of single hosts, a table for each; for a host the first that matches holds.
         /// match: www.example.org; .example.org, for it and all below it; or *.example.org, for those below it.
         /// mine: true for your own hosts. They have a delay of 0s and a concurrency of 8 from the start, unless the line says otherwise.
-        /// Slow responses make no delay. The delays of sites, addresses and operators do not apply to them. Their robots.txt, with Crawl-delay,
-        /// and their 429 and 503 hold as for any host.
+        /// Slow responses make no delay. The delays of sites, addresses and operators do not apply to them, nor does
+        /// fetch.private_addresses, unless it is "loopback-only". Their robots.txt, with Crawl-delay, and their 429 and 503 hold as for any host.
         /// delay: in place of host_delay. A longer Crawl-delay and rests after complaints or slow responses hold all the same.
         /// hours: of the day, in UTC, in which the host is asked; in all others it waits.
         /// concurrency: requests at once, 1 to 64, of a host that has answered twice and not complained since. What is said of its site and

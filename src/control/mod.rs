@@ -39,6 +39,7 @@ use crate::latency::Latencies;
 use crate::ring::{Heart, Thread, Waker};
 use crate::shard::{Phase, ShardReport};
 use crate::stats::{ShardStats, Totals};
+use crate::trouble::Trouble;
 
 /// One shard's side that others see.
 #[derive(Debug)]
@@ -71,6 +72,7 @@ pub struct ShardHandle {
     pub has_ended: AtomicBool,
     /// Raised by whoever put something into one of the shard's rings, so that it need not look at all of them.
     pub has_messages: MailFlag,
+    trouble: Mutex<Option<(Box<str>, Trouble)>>,
 }
 
 /// A crawl as the housekeeping thread sees it.
@@ -91,6 +93,16 @@ impl ShardHandle {
     /// Its threads: its own, and the one that reads long responses.
     pub fn threads(&self) -> [&Thread; 2] {
         [&self.thread, &self.reading]
+    }
+
+    /// What went wrong last at one of its hosts, with the host's name. Who looks at it now is not waited for: then it
+    /// is another time.
+    pub fn tell_trouble(&self, trouble: Option<(&str, &Trouble)>) {
+        let Ok(mut told) = self.trouble.try_lock() else { return };
+        let known = told.as_ref().map(|(host, trouble)| (&**host, trouble));
+        if known != trouble {
+            *told = trouble.map(|(host, trouble)| (host.into(), trouble.clone()));
+        }
     }
 }
 
@@ -113,6 +125,7 @@ impl Control {
                 scope_heard: AtomicU64::new(0),
                 has_ended: AtomicBool::new(false),
                 has_messages: MailFlag::default(),
+                trouble: Mutex::default(),
             }))
         };
         Ok(Control {
@@ -191,6 +204,12 @@ impl Control {
     /// What was said since the last call.
     pub fn take_notes(&self) -> Vec<String> {
         self.notes.lock().map(|mut notes| std::mem::take(&mut *notes)).unwrap_or_default()
+    }
+
+    /// What went wrong last at a host that has not done well since, with its name.
+    pub fn trouble(&self) -> Option<(Box<str>, Trouble)> {
+        let of_shard = |handle: &Arc<ShardHandle>| handle.trouble.lock().ok()?.clone();
+        self.shards.iter().filter_map(of_shard).max_by_key(|(_, trouble)| trouble.seconds)
     }
 
     /// Counters, shard by shard.

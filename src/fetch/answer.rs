@@ -90,6 +90,11 @@ impl Answer {
         self.reader.undo_at_most(BODY_BYTES_FREE as usize);
     }
 
+    /// What is wrong with it, where that leaves nothing worth keeping.
+    pub(super) fn error(&self) -> Option<HttpError> {
+        self.state.err()
+    }
+
     pub(super) fn has_head(&self) -> bool {
         self.reader.has_head()
     }

@@ -31,8 +31,14 @@ pub(super) async fn run(hands: &Rc<Hands>, job: &FetchJob, memory: &BodyHold) ->
     let ip = job.addr.ok_or(Failure::DnsNotFound)?;
     // A stand-in is no address: what the proxy finds for the name is the proxy's to judge.
     let is_stand_in = hands.proxy.as_ref().is_some_and(|proxy| proxy.stand_in(job.url.host()) == Some(ip));
-    if !is_stand_in && !hands.may_connect(ip, hands.fetch.private_addresses) {
-        return Err(Failure::AddressForbidden);
+    let mut policy = hands.fetch.private_addresses;
+    if !is_stand_in && !hands.may_connect(ip, policy) {
+        // Looked up here alone: hardly anybody's address is forbidden.
+        if policy == PrivateAddresses::LoopbackOnly || !hands.lines.terms_of(job.url.host()).is_mine {
+            hands.say(job.id, &forbidden(ip, policy));
+            return Err(Failure::AddressForbidden);
+        }
+        policy = PrivateAddresses::Allow;
     }
     // A redirect of a robots.txt may lead there.
     if hands.bad_ports == BadPorts::Deny && is_bad_port(job.url.port()) {
@@ -51,6 +57,7 @@ pub(super) async fn run(hands: &Rc<Hands>, job: &FetchJob, memory: &BodyHold) ->
         begun,
         deadline: job.deadline.min(begun + hands.fetch.deadline),
         is_hurried: job.is_hurried,
+        policy,
         timings: Timings::default(),
         turn: None,
         memory,
@@ -94,6 +101,8 @@ struct Fetch<'a> {
     deadline: Instant,
     /// It has less time than it may have.
     is_hurried: bool,
+    /// Which addresses it may connect to.
+    policy: PrivateAddresses,
     timings: Timings,
     /// The turn at `ip`, when it is not the job's own address.
     turn: Option<Turn>,
@@ -151,7 +160,7 @@ impl Fetch<'_> {
                 first: self.ip,
                 others: &self.job.others,
                 port: self.job.url.port(),
-                policy: limits.private_addresses,
+                policy: self.policy,
                 deadline: self.deadline,
             },
             // The peer behind it was judged before.
@@ -169,8 +178,13 @@ impl Fetch<'_> {
             // A shortened deadline that passes while connecting counts as a connect timeout.
             Failure::Deadline if self.is_hurried && proxy.is_none() => Failure::ConnectTimeout,
             Failure::Deadline => failure,
-            _ if proxy.is_some() => Failure::ProxyUnreachable,
-            _ => failure,
+            _ => match proxy {
+                Some(proxy) => {
+                    self.hands.say(self.job.id, &proxy.addr.to_string());
+                    Failure::ProxyUnreachable
+                }
+                None => failure,
+            },
         })?;
         if proxy.is_none() {
             (self.ip, self.turn) = (ip, turn);
@@ -200,7 +214,13 @@ impl Fetch<'_> {
                 let failure = match broken {
                     // Our own want of memory: it does not count as a try.
                     Broken::Crowded => Failure::Aborted,
-                    Broken::Tls(error) => expired.unwrap_or_else(|| tls::failure_of(&error)),
+                    Broken::Tls(error) => expired.unwrap_or_else(|| {
+                        let failure = tls::failure_of(&error);
+                        if let Some(words) = tls::words_of(failure, &error) {
+                            hands.say(self.job.id, &words);
+                        }
+                        failure
+                    }),
                     Broken::Stream => expired.unwrap_or(Failure::TlsFailed),
                 };
                 drop(guard);
@@ -360,7 +380,13 @@ impl Fetch<'_> {
     fn conclude(&self, guard: &Guard, answer: Answer, ended: Option<Broken>) -> Result<Concluded, Silence> {
         let _stage = stage::enter(Stage::Http);
         add(&self.hands.counters.received_bytes, answer.bytes);
-        let concluded = answer.conclude(self.expired(guard, Failure::FirstByteTimeout), ended)?;
+        let error = answer.error();
+        let concluded =
+            answer.conclude(self.expired(guard, Failure::FirstByteTimeout), ended).inspect_err(|silence| {
+                if let (Silence::Final(Failure::Malformed), Some(error)) = (silence, error) {
+                    self.hands.say(self.job.id, &error.to_string());
+                }
+            })?;
         // RFC 9110 section 15.5.8: this is the proxy's own answer, whatever the page is.
         match concluded.response.status {
             // It is tried again with all the time that it may have.
@@ -385,6 +411,20 @@ impl Fetch<'_> {
             true => Some(stage),
             false => None,
         }
+    }
+}
+
+/// Why an address is not connected to, and what would let it be.
+fn forbidden(ip: IpAddr, policy: PrivateAddresses) -> String {
+    match policy {
+        PrivateAddresses::LoopbackOnly => {
+            format!("{ip}: \"loopback-only\", as for any crawl without agent.name, agent.url and agent.email")
+        }
+        _ => format!(
+            "{ip}: \"{}\"; {}\"allow\" admits all, mine = true in a line of politeness.host your own hosts",
+            policy.as_str(),
+            if ip.is_loopback() { "\"loopback\" admits loopback, " } else { "" }
+        ),
     }
 }
 

@@ -31,7 +31,7 @@ mod tls;
 pub use body_memory::{BodyHold, BodyMemory};
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -86,6 +86,10 @@ pub struct Hands {
     hurries: hurries::Hurries,
     own_addresses: own_addresses::OwnAddressesSeen,
     turns: dial::Turns,
+    /// What more is known of failures that have not been taken, by their jobs.
+    words: RefCell<HashMap<u64, Box<str>>>,
+    /// Hosts of the operator's own.
+    lines: config::HostLines,
     counters: Rc<Counters>,
 }
 
@@ -187,6 +191,8 @@ impl Hands {
             own_addresses: own_addresses::OwnAddressesSeen::default(),
             turns: dial::Turns::new(Arc::new(Ledger::new(1)), config.politeness.ip_delay),
             bodies: BodyMemory::new(u64::MAX),
+            words: RefCell::default(),
+            lines: config.politeness.host.clone(),
             counters: Rc::default(),
             fetch,
         })
@@ -229,7 +235,20 @@ impl Hands {
 
     /// Sends one query to one name server.
     pub async fn ask(&self, query: &DnsQuery) -> DnsAnswer {
-        self.name_servers.ask(query).await
+        let (answer, words) = self.name_servers.ask(query).await;
+        if let Some(words) = words.filter(|_| !query.is_probe()) {
+            self.say(query.lookup, &words);
+        }
+        answer
+    }
+
+    /// What more is known of how the job, or the last query of the lookup, has failed.
+    pub fn take_words(&self, job: u64) -> Option<Box<str>> {
+        self.words.borrow_mut().remove(&job)
+    }
+
+    fn say(&self, job: u64, words: &str) {
+        self.words.borrow_mut().insert(job, words.into());
     }
 
     /// Fetches the job's URL from the job's address, by the job's deadline. Not to be dropped before its
@@ -241,7 +260,9 @@ impl Hands {
     /// The same, with a hold on the memory of what comes: the caller keeps it until that is worked off.
     pub async fn exchange_within(self: &Rc<Self>, job: &FetchJob, hold: &BodyHold) -> Result<Transaction, Failure> {
         let result = exchange::run(self, job, hold).await;
-        if result.is_err() {
+        if result.is_ok() {
+            self.words.borrow_mut().remove(&job.id);
+        } else {
             // Its end may be held back for long.
             hold.settle(0);
         }

@@ -13,6 +13,7 @@ use std::net::IpAddr;
 
 use super::origin::Origin;
 use crate::politeness::{Caution, FailureStreak, GivenUp};
+use crate::trouble::Trouble;
 use crate::url::Scheme;
 
 /// What is known of a host that was forgotten.
@@ -31,7 +32,7 @@ pub struct Remembered {
 }
 
 /// How an origin has failed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OriginRecord {
     /// `http` or `https`.
     pub scheme: Scheme,
@@ -41,6 +42,8 @@ pub struct OriginRecord {
     pub has_answered: bool,
     /// Its failures.
     pub streak: FailureStreak,
+    /// What went wrong last.
+    pub trouble: Option<Box<Trouble>>,
 }
 
 impl OriginRecord {
@@ -89,7 +92,7 @@ mod tests {
         for _ in 0..times {
             streak.failed(Instant::ZERO, Instant::ZERO, false, u32::MAX, &Config::default().politeness);
         }
-        let origin = OriginRecord { scheme: Scheme::Http, port: 80, has_answered: false, streak };
+        let origin = OriginRecord { scheme: Scheme::Http, port: 80, has_answered: false, streak, trouble: None };
         Remembered { origins: vec![origin], ..Remembered::default() }
     }
 

@@ -62,6 +62,7 @@ impl Frontier {
                 end
             }
         };
+        self.note_health(now, job, outcome, end);
         let host = &mut self.hosts[id];
         let goes_on_meanwhile = job.kind == JobKind::Resolve && host.under_way.refreshing().is_some();
         host.under_way.ends(job.kind);
@@ -125,7 +126,7 @@ impl Frontier {
             Outcome::Resolved { .. } | Outcome::NoAddress { .. } => Try::Counts,
         };
         if self.rests_long(job.host, now) {
-            self.note_rest(job.host);
+            self.note_rest(job.host, now);
         }
         self.release_host(now, job, has_complained && !is_aside);
         if matches!(outcome, Outcome::Failed(_)) {

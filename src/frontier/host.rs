@@ -8,6 +8,7 @@
 
 use super::backlog::Backlog;
 use super::competition::Leave;
+use super::health::Vitals;
 use super::kind_evidence::CountedKinds;
 use super::lookup_queue::Asked;
 use super::origin::Origin;
@@ -54,6 +55,8 @@ pub struct Host {
     pub leave: Option<Leave>,
     /// Its pages that have not ended, and that lowered hosts leave others for.
     pub rival_pages: u32,
+    /// How it does, for people.
+    pub vitals: Vitals,
     /// It was asked before, and said something.
     pub has_answered: bool,
     /// Until when origins that may be dead are left alone while another one works.
@@ -114,6 +117,7 @@ impl Host {
             doubtful_rest: Instant::ZERO,
             leave: None,
             rival_pages: 0,
+            vitals: Vitals::default(),
             has_answered: false,
             wait: None,
             state: State::Idle,

@@ -189,7 +189,7 @@ impl Host {
         let Remembered { given_up, caution, origins, wants_both_families, dead } = record;
         self.pace = HostPace::remembered(given_up, caution);
         self.resolution.remember(wants_both_families, dead);
-        self.origins = origins.iter().map(Origin::remembered).collect();
+        self.origins = origins.into_iter().map(Origin::remembered).collect();
     }
 
     fn works(&self) -> bool {

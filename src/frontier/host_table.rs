@@ -146,6 +146,7 @@ impl HostTable {
         let terms = self.politeness.host.terms_of(name);
         host.pace = host.pace.under(terms);
         host.pace.rest_until(self.rests.take(name, terms.delay.unwrap_or_default()));
+        host.vitals.has_old_trouble = self.rests.take_trouble(name);
         self[id] = host;
         self.by_name.insert(name.into(), id);
         self.met += 1;

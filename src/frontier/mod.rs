@@ -21,6 +21,7 @@ mod competition;
 mod failure_history;
 mod fetch_places;
 mod finish;
+mod health;
 mod host;
 mod host_failures;
 mod host_table;
@@ -129,6 +130,8 @@ pub struct Frontier {
     work: Work,
     settled: Vec<Settled>,
     rests: Vec<Rest>,
+    /// Hosts that were in trouble lately, the latest last.
+    troubled: Vec<HostId>,
     review: Review,
     /// Random numbers drawn.
     draws: u64,
@@ -176,6 +179,7 @@ impl Frontier {
             work: Work::new(TURN_WORK_MAX),
             settled: Vec::new(),
             rests: Vec::new(),
+            troubled: Vec::new(),
             review: Review::default(),
             draws: 0,
         }
@@ -382,6 +386,7 @@ impl Frontier {
         let asked = rest.until.since(now).min(politeness.retry_after_max.max(politeness.crawl_delay_max));
         let until = now + asked.max(rest.crawl_delay.min(politeness.crawl_delay_max));
         self.hosts.rests().rest(&rest.host, until);
+        self.hosts.rests().note_trouble(&rest.host, !rest.health.troubles.is_empty());
         // Shards that were not asked to leave it alone do so, too.
         if let Some(key) = self.host_key(&rest.host)
             && self.ledger.claim(key, now, now).is_ok()
@@ -402,11 +407,15 @@ impl Frontier {
         pace.asked_until() > now + pace.usual_delay(&self.settings.politeness) * 2
     }
 
-    /// Notes how long a host is left alone, but for the operator's hours, which another run may have otherwise.
-    fn note_rest(&mut self, id: HostId) {
+    /// Notes how a host does, and how long it is left alone where that is for longer than usual, as another run keeps
+    /// the usual delay anyway; but for the operator's hours, which another run may have otherwise.
+    fn note_rest(&mut self, id: HostId, now: Instant) {
+        let pace = &self.hosts[id].pace;
+        let usual = now + pace.usual_delay(&self.settings.politeness);
+        let until = Some(pace.asked_until()).filter(|until| *until > usual).unwrap_or(Instant::ZERO);
+        let health = self.health(id);
         let host = &self.hosts[id];
-        let (crawl_delay, until) = (host.pace.crawl_delay(), host.pace.asked_until());
-        self.rests.push(Rest { host: host.name.clone(), crawl_delay, until });
+        self.rests.push(Rest { host: host.name.clone(), crawl_delay: host.pace.crawl_delay(), until, health });
     }
 
     /// Whether no host has anything to do, now or later.
@@ -447,7 +456,7 @@ impl Frontier {
             let of_url = xxh3_64(url.as_str().as_bytes());
             let complaint = Complaint { of_url, is_again: false, draw: self.draw() };
             self.hosts[id].pace.overloaded(now, retry_after, complaint, &self.settings.politeness);
-            self.note_rest(id);
+            self.note_rest(id, now);
         }
     }
 

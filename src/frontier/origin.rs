@@ -6,8 +6,9 @@
 //! (RFC 6265). If it comes back again, robots.txt cannot be had.
 //! URLs of an origin whose robots.txt is not to be had are parked apart, so that `http` does not wait for `https`.
 //! Rules that were good are kept past their time: while robots.txt cannot be had they hold for `robots.stale_max` more (RFC 9309
-//! section 2.3.1.4), and then everything is forbidden. After 30 days without a robots.txt the RFC would have it count as
-//! missing; here it never does: a server that fails for a month permits nothing by that. Where there was no file there is no copy.
+//! section 2.3.1.4), and then everything is forbidden. Where nobody listens, robots.txt is tried again sooner, and less
+//! often, than where nothing comes. After 30 days without a robots.txt the RFC would have it count as missing; here it
+//! never does: a server that fails for a month permits nothing by that. Where there was no file there is no copy.
 //! Invariants: rules were fetched before anything is allowed.
 //! Limits: parked URLs are bounded by the constants below; what exceeds them waits in place.
 
@@ -21,9 +22,10 @@ use super::rules_cache::CachedRules;
 use super::waiting::{Ticket, WaitingUrls};
 use crate::config::{CrawlDelayAbove, Politeness};
 use crate::outcome::Failure;
-use crate::politeness::FailureStreak;
+use crate::politeness::{FailureStreak, RetryClass};
 use crate::robots::{RobotsResult, Usage, VERDICT_WORK_MAX, Work};
 use crate::time::{Duration, Instant};
+use crate::trouble::Trouble;
 use crate::url::{Scheme, Url};
 
 /// Scheme and port of a host.
@@ -47,6 +49,8 @@ pub struct Origin {
     has_answered: bool,
     /// Responses that were no complaint, as far as they are counted.
     fine: u16,
+    /// What went wrong last, unless it has gone well since.
+    pub trouble: Option<Box<Trouble>>,
 }
 
 /// What an origin's robots.txt says.
@@ -115,12 +119,13 @@ impl Origin {
     /// The origin of `url`, of which nothing is known.
     pub fn new(url: &Url) -> Origin {
         let (scheme, port) = (url.scheme(), url.port());
-        Origin::remembered(&OriginRecord { scheme, port, has_answered: false, streak: FailureStreak::default() })
+        let streak = FailureStreak::default();
+        Origin::remembered(OriginRecord { scheme, port, has_answered: false, streak, trouble: None })
     }
 
     /// One of a host that was forgotten.
-    pub fn remembered(record: &OriginRecord) -> Origin {
-        let OriginRecord { scheme, port, has_answered, streak } = *record;
+    pub fn remembered(record: OriginRecord) -> Origin {
+        let OriginRecord { scheme, port, has_answered, streak, trouble } = record;
         Origin {
             scheme,
             port,
@@ -133,13 +138,14 @@ impl Origin {
             streak,
             has_answered,
             fine: 0,
+            trouble,
         }
     }
 
     /// What outlives its host in memory.
     pub fn record(&self) -> OriginRecord {
         let Origin { scheme, port, has_answered, streak, .. } = *self;
-        OriginRecord { scheme, port, has_answered, streak }
+        OriginRecord { scheme, port, has_answered, streak, trouble: self.trouble.clone() }
     }
 
     /// It answered, with a complaint or without.
@@ -168,6 +174,11 @@ impl Origin {
     /// Whether it is an odd port that never answered.
     pub fn is_stranger(&self) -> bool {
         !self.has_answered && self.is_odd()
+    }
+
+    /// Its scheme and port.
+    pub fn place(&self) -> (Scheme, u16) {
+        (self.scheme, self.port)
     }
 
     /// Whether `url` belongs to this origin.
@@ -261,11 +272,12 @@ impl Origin {
             }
             RobotsResult::Unreachable(_) if self.use_last_good(may_act, until, settings) => {}
             RobotsResult::Refused(_) if hops > 0 && self.use_last_good(may_act, until, settings) => {}
-            RobotsResult::Unreachable(why) if self.attempts < settings.robots.retries_max => {
+            RobotsResult::Unreachable(why) if self.attempts < robots_retries(why, settings) => {
+                let wait = robots_wait(why, self.attempts, settings);
                 self.attempts += 1;
-                self.robots = Robots::Unreachable { again: until.max(now + settings.robots.retry_delay), why };
+                self.robots = Robots::Unreachable { again: until.max(now + wait), why: ending(why) };
             }
-            RobotsResult::Unreachable(why) => self.refuse(may_act + settings.robots.ttl, why),
+            RobotsResult::Unreachable(why) => self.refuse(may_act + settings.robots.ttl, ending(why)),
             RobotsResult::Refused(why) if hops == 0 => self.refuse(until, why),
             RobotsResult::Refused(why) => {
                 // Another host's TLS is not what is wrong with this one.
@@ -304,6 +316,17 @@ impl Origin {
     pub fn waits_for(&self, url: &Url) -> bool {
         matches!(self.robots, Robots::Asked { is_noted: true, .. })
             && self.way.as_ref().is_some_and(|way| way.target == *url)
+    }
+
+    /// While its robots.txt cannot be had: when it is asked for again, if it is, how many tries it has had, and where
+    /// it was sent for it.
+    pub fn without_robots(&self) -> Option<(Option<Instant>, u8, Option<&Url>)> {
+        let target = self.way.as_ref().filter(|way| way.hops > 0).map(|way| &way.target);
+        match self.robots {
+            Robots::Unreachable { again, .. } => Some((Some(again), self.attempts, target)),
+            Robots::Refused { .. } => Some((None, self.attempts.saturating_add(1), target)),
+            Robots::Unknown | Robots::Known { .. } | Robots::Asked { .. } => None,
+        }
     }
 
     /// The file to ask for, and whether somebody has promised to tell what it says.
@@ -447,6 +470,29 @@ impl Way {
         let Way { target, mut passed, .. } = self;
         passed.push(target);
         passed
+    }
+}
+
+/// How URLs end whose robots.txt could not be had for this reason.
+fn ending(why: Failure) -> Failure {
+    if why == Failure::ConnectRefused { Failure::RobotsUnreachable } else { why }
+}
+
+/// Tries of a robots.txt after the first. Where nobody listens, half as many: somebody has said so, and is not merely
+/// slow.
+pub fn robots_retries(why: Failure, settings: &Settings) -> u8 {
+    let max = settings.robots.retries_max;
+    if why == Failure::ConnectRefused { max.div_ceil(2) } else { max }
+}
+
+/// How long a robots.txt is not asked for again after a failure, so many `attempts` after the first. Where nobody
+/// listens that is sooner, as a server that starts again is there within minutes, and so is the end: as after the third
+/// and fourth try of a page.
+pub fn robots_wait(why: Failure, attempts: u8, settings: &Settings) -> Duration {
+    let usual = settings.robots.retry_delay;
+    match why {
+        Failure::ConnectRefused => usual.min(settings.retries.wait(RetryClass::Connect, attempts.saturating_add(2))),
+        _ => usual,
     }
 }
 

@@ -79,6 +79,11 @@ impl Resolution {
         if let Dns::Retry(at, _) = self.dns { Some(at) } else { None }
     }
 
+    /// Lookups in a row that came to nothing.
+    pub fn attempts(&self) -> u8 {
+        self.attempts
+    }
+
     /// Whose machines its name is an alias of, if that is known.
     pub fn operator(&self) -> Option<Group> {
         self.operator

@@ -2,12 +2,14 @@
 //!
 //! Decides: a host whose rest is longer than the usual delay is noted, for the log: after Retry-After, after failures in a row,
 //! or with a Crawl-delay. In the next run no host is asked before the usual delay has passed since that began, and one that is
-//! noted not before its rest is over. The last request of the run before ended before that, so every gap is kept.
+//! noted not before its rest is over. Noted is also how a host does, for people ([`crate::trouble`]). The last request
+//! of the run before ended before that, so every gap is kept.
 //! Limits: so many hosts as their table remembers of those that failed; of others the usual delay is kept.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::time::{Duration, Instant};
+use crate::trouble::HostHealth;
 
 /// A host that asks for a longer rest than others.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -16,14 +18,16 @@ pub struct Rest {
     pub host: Box<str>,
     /// The delay that its robots.txt asks for; zero: none.
     pub crawl_delay: Duration,
-    /// It is left alone until then.
+    /// It is left alone until then; zero: no longer than others.
     pub until: Instant,
+    /// How it does.
+    pub health: HostHealth,
 }
 
 impl Rest {
     /// Of a host of which no more is known.
     pub fn new(host: &str, until: Instant) -> Rest {
-        Rest { host: host.into(), crawl_delay: Duration::ZERO, until }
+        Rest { host: host.into(), crawl_delay: Duration::ZERO, until, health: HostHealth::default() }
     }
 }
 
@@ -33,6 +37,8 @@ pub struct Rests {
     /// When the run before was broken off, and until when all are left alone.
     of_all: Option<(Instant, Instant)>,
     hosts: HashMap<Box<str>, Instant>,
+    /// Those of which the log says that something is wrong.
+    troubled: HashSet<Box<str>>,
     hosts_max: usize,
 }
 
@@ -57,6 +63,20 @@ impl Rests {
         } else if self.hosts.len() < self.hosts_max {
             self.hosts.insert(host.into(), until);
         }
+    }
+
+    /// Whether the log says that something is wrong with this one: the last word holds.
+    pub fn note_trouble(&mut self, host: &str, has_any: bool) {
+        if !has_any {
+            self.troubled.remove(host);
+        } else if self.troubled.len() < self.hosts_max {
+            self.troubled.insert(host.into());
+        }
+    }
+
+    /// Whether an earlier run has met trouble at a host that is met now.
+    pub fn take_trouble(&mut self, host: &str) -> bool {
+        self.troubled.remove(host)
     }
 
     /// Those that hold.

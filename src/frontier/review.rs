@@ -74,7 +74,7 @@ impl Frontier {
         let end = slots.min(first.saturating_add(HOSTS_PER_TURN));
         for id in first..end {
             if has_new_clock && self.asks_for_rest(id, now) {
-                self.note_rest(id);
+                self.note_rest(id, now);
             }
             if has_blocks && self.scope.blocks().blocks_host(&self.hosts[id].name) {
                 self.end_rest(id);

@@ -12,7 +12,7 @@
 //! [`RobotsFiles`]: super::robots_files::RobotsFiles
 
 use super::Frontier;
-use super::origin::RulesStep;
+use super::origin::{RulesStep, robots_wait};
 use super::robots_files::{ASK_AGAIN, Asked, Asker, Finding};
 use crate::outcome::{Failure, FetchJob, Fetched, HostId, Outcome, Truncated};
 use crate::robots::{self, RobotsAnswer, RobotsRequest, RobotsResult, Rules};
@@ -108,6 +108,7 @@ impl Frontier {
             },
             // A server's TLS does not mend from one try to the next, and says more than that robots.txt is missing.
             Outcome::Failed(failure) if failure.is_of_tls() => RobotsResult::Refused(*failure),
+            Outcome::Failed(Failure::ConnectRefused) => RobotsResult::Unreachable(Failure::ConnectRefused),
             Outcome::Failed(_) | Outcome::Resolved { .. } | Outcome::NoAddress { .. } => {
                 RobotsResult::Unreachable(Failure::RobotsUnreachable)
             }
@@ -117,9 +118,9 @@ impl Frontier {
                 let ttl = settings.robots.ttl;
                 now + stated.map_or(ttl, |stated| stated.max(settings.robots.ttl_min).min(ttl))
             }
-            RobotsResult::Unreachable(_) => {
+            RobotsResult::Unreachable(why) => {
                 let asked = retry_after.unwrap_or_default().min(settings.politeness.retry_after_max);
-                now + asked.max(settings.robots.retry_delay)
+                now + asked.max(robots_wait(*why, 0, settings))
             }
             // From the instant on at which the host can act on it: it may rest for longer than a verdict holds.
             RobotsResult::Refused(_) => now.max(self.hosts[job.host].pace.not_before()) + settings.robots.ttl,
@@ -175,7 +176,7 @@ impl Frontier {
         let before = host.pace.crawl_delay();
         host.obey_crawl_delay(&self.settings.politeness);
         if host.pace.crawl_delay() != before {
-            self.note_rest(id);
+            self.note_rest(id, now);
         }
         let host = &mut self.hosts[id];
         if host.state().may_be_woken() {
@@ -183,6 +184,7 @@ impl Frontier {
             self.schedule(id, now, at);
         }
         self.note_rules(id, index);
+        self.note_way(now, id, index);
     }
 
     /// An origin has waited for long, or its next try is due, where it was sent to by a redirect.

@@ -6,6 +6,7 @@ mod blocks;
 mod bounds;
 mod budgets;
 mod crowd;
+mod health;
 mod kinds;
 mod lines;
 mod lookups;

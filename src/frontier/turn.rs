@@ -585,6 +585,7 @@ impl Frontier {
             usage: None,
             is_of_slow_site,
             rest,
+            told: None,
         }
     }
 }

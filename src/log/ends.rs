@@ -8,14 +8,18 @@
 //! they are told the bytes of the response; hosts (count),
 //! each as: length of the name, name, delay in milliseconds, time in seconds until which it is left alone; where there are any, links
 //! between sites (count), each as ten bytes ([`SiteLink`]); where there are hosts, the count even if it is 0, and for each host the seconds
-//! that it was to be left alone when that was noted. Older versions have not written these.
+//! that it was to be left alone when that was noted; then for each how it does ([`super::host_note`]); and where
+//! there are any, details of failures (count), each as: step of the URL's number from 0 on, length and text. Older
+//! versions have not written these.
 //! Codes: 0 another try is owed, 1 to 999 the status of a response, from 1,000 on the failures of the list.
-//! Flags: 1 there is a record, 2 the body was a duplicate; above the tries, which are one byte: 1,024 its bytes are told, 2,048 it
-//! was a challenge.
+//! Flags: 1 there is a record, 2 the body was a duplicate; above the tries, which are one byte: 1,024 its bytes are
+//! told, 2,048 it was a challenge; from 4,096 on a number of three bits: how the body was cut ([`Truncated`]), 0 if it
+//! was not.
 
+use super::host_note::HostNote;
 use super::number;
 use crate::backlinks::SiteLink;
-use crate::outcome::Failure;
+use crate::outcome::{Failure, Truncated};
 use crate::time::Duration;
 
 /// How a URL ended.
@@ -42,6 +46,8 @@ pub struct End {
     pub is_duplicate: bool,
     /// Whether the response was a challenge in place of a page.
     pub is_challenge: bool,
+    /// How the body was cut, if it was.
+    pub cut: Option<Truncated>,
     /// When, in seconds since 1970.
     pub seconds: u64,
     /// Where its first record lies; `None` when there is none.
@@ -66,35 +72,6 @@ pub struct RecordPlace {
     pub offset: u64,
 }
 
-/// What a host has asked for, or brought upon itself.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct HostNote {
-    /// Its name.
-    pub host: Box<str>,
-    /// The time between two requests that its robots.txt asks for.
-    pub delay: Duration,
-    /// Until when it is left alone, in seconds since 1970.
-    pub until_seconds: u64,
-    /// For how long it was to be left alone when that was noted, in seconds: a clock that was set back since makes no more of it.
-    /// [`HostNote::UNTOLD`] where an older version has not said it.
-    pub lasts_seconds: u64,
-}
-
-impl HostNote {
-    /// Nobody has said how long.
-    pub const UNTOLD: u64 = u64::MAX;
-
-    /// For how many seconds it is still left alone where the clock says `seconds`.
-    pub fn left(&self, seconds: u64) -> u64 {
-        self.until_seconds.saturating_sub(seconds).min(self.lasts_seconds)
-    }
-
-    /// About what it takes before it is compressed.
-    pub fn bytes(&self) -> usize {
-        End::BYTES + self.host.len()
-    }
-}
-
 /// The content of one block.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct EndEntries {
@@ -104,6 +81,8 @@ pub struct EndEntries {
     pub hosts: Vec<HostNote>,
     /// Those that told of another linking site.
     pub links: Vec<SiteLink>,
+    /// What more is known of how some of the URLs failed that ended, by their numbers.
+    pub details: Vec<(u64, Box<str>)>,
 }
 
 impl EndEntries {
@@ -112,11 +91,12 @@ impl EndEntries {
         End::BYTES * self.ends.len()
             + self.hosts.iter().map(HostNote::bytes).sum::<usize>()
             + SiteLink::BYTES * self.links.len()
+            + self.details.iter().map(|(_, words)| detail_bytes(words)).sum::<usize>()
     }
 
     /// Whether nothing is in it.
     pub fn is_empty(&self) -> bool {
-        self.ends.is_empty() && self.hosts.is_empty() && self.links.is_empty()
+        self.ends.is_empty() && self.hosts.is_empty() && self.links.is_empty() && self.details.is_empty()
     }
 
     /// The payload.
@@ -149,8 +129,11 @@ impl EndEntries {
             number::put(out, code);
             let told = if end.bytes > 0 { HAS_BYTES } else { 0 };
             let wall = if end.is_challenge { IS_CHALLENGE } else { 0 };
+            let cut =
+                end.cut.map_or(0, |cut| CUTS.iter().position(|known| *known == cut).unwrap_or_default() as u64 + 1);
             let flags = told
                 | wall
+                | cut << CUT_SHIFT
                 | if end.place.is_some() { HAS_RECORD } else { 0 }
                 | if end.is_duplicate { IS_DUPLICATE } else { 0 };
             number::put(out, flags | (u64::from(end.tries) << FLAG_BITS));
@@ -170,11 +153,20 @@ impl EndEntries {
             number::put(out, note.delay.as_millis() as u64);
             number::put(out, note.until_seconds);
         }
-        if !self.links.is_empty() || !self.hosts.is_empty() {
+        if !self.links.is_empty() || !self.hosts.is_empty() || !self.details.is_empty() {
             number::put(out, self.links.len() as u64);
             self.links.iter().for_each(|link| link.put(out));
         }
         self.hosts.iter().for_each(|note| number::put(out, note.lasts_seconds));
+        self.hosts.iter().for_each(|note| note.put_health(out));
+        if !self.details.is_empty() {
+            number::put(out, self.details.len() as u64);
+            let mut last = 0;
+            for (url, words) in &self.details {
+                number::put_step(out, &mut last, *url);
+                put_text(out, words);
+            }
+        }
         payload
     }
 
@@ -195,7 +187,7 @@ impl EndEntries {
                 code => EndKind::Failed(*failures.get(usize::try_from(code - FAILURES_FROM).ok()?)?),
             };
             let flags = number::take(bytes)?;
-            let tries = u8::try_from((flags & !(HAS_BYTES | IS_CHALLENGE)) >> FLAG_BITS).ok()?;
+            let tries = u8::try_from((flags & !(HAS_BYTES | IS_CHALLENGE | CUT_MASK)) >> FLAG_BITS).ok()?;
             let seconds = number::take_step(bytes, &mut last.seconds)?;
             let mut place = None;
             if flags & HAS_RECORD != 0 {
@@ -205,13 +197,17 @@ impl EndEntries {
             }
             let bytes = if flags & HAS_BYTES != 0 { number::take(bytes)? } else { 0 };
             let [is_duplicate, is_challenge] = [IS_DUPLICATE, IS_CHALLENGE].map(|flag| flags & flag != 0);
-            entries.ends.push(End { url, kind, tries, is_duplicate, is_challenge, seconds, place, bytes });
+            let cut = match (flags & CUT_MASK) >> CUT_SHIFT {
+                0 => None,
+                cut => Some(*CUTS.get(usize::try_from(cut - 1).ok()?)?),
+            };
+            entries.ends.push(End { url, kind, tries, is_duplicate, is_challenge, cut, seconds, place, bytes });
         }
         for _ in 0..number::take(bytes)? {
             let host = take_text(bytes)?.into();
             let delay = Duration::from_millis(number::take(bytes)?);
             let (until_seconds, lasts_seconds) = (number::take(bytes)?, HostNote::UNTOLD);
-            entries.hosts.push(HostNote { host, delay, until_seconds, lasts_seconds });
+            entries.hosts.push(HostNote { host, delay, until_seconds, lasts_seconds, ..HostNote::default() });
         }
         if !bytes.is_empty() {
             let count = number::take(bytes)?;
@@ -223,8 +219,25 @@ impl EndEntries {
                 note.lasts_seconds = number::take(bytes)?;
             }
         }
+        if !bytes.is_empty() {
+            for note in &mut entries.hosts {
+                note.take_health(bytes)?;
+            }
+        }
+        if !bytes.is_empty() {
+            let mut last = 0;
+            for _ in 0..number::take(bytes)? {
+                let url = number::take_step(bytes, &mut last)?;
+                entries.details.push((url, take_text(bytes)?.into()));
+            }
+        }
         bytes.is_empty().then_some(entries)
     }
+}
+
+/// About what a detail takes before it is compressed.
+pub(super) fn detail_bytes(words: &str) -> usize {
+    words.len() + End::BYTES
 }
 
 /// What steps are counted from.
@@ -237,12 +250,12 @@ struct Last {
     offset: u64,
 }
 
-fn put_text(out: &mut Vec<u8>, text: &str) {
+pub(super) fn put_text(out: &mut Vec<u8>, text: &str) {
     number::put(out, text.len() as u64);
     out.extend_from_slice(text.as_bytes());
 }
 
-fn take_text<'a>(bytes: &mut &'a [u8]) -> Option<&'a str> {
+pub(super) fn take_text<'a>(bytes: &mut &'a [u8]) -> Option<&'a str> {
     let length = number::take(bytes)?;
     std::str::from_utf8(number::take_bytes(bytes, length)?).ok()
 }
@@ -253,10 +266,41 @@ const HAS_RECORD: u64 = 1;
 const IS_DUPLICATE: u64 = 2;
 const HAS_BYTES: u64 = 1 << (FLAG_BITS + 8);
 const IS_CHALLENGE: u64 = 1 << (FLAG_BITS + 9);
+const CUT_SHIFT: u32 = FLAG_BITS + 10;
+const CUT_MASK: u64 = 7 << CUT_SHIFT;
+/// By their numbers, less one.
+pub(super) const CUTS: [Truncated; 4] =
+    [Truncated::Length, Truncated::Time, Truncated::Disconnect, Truncated::Unspecified];
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::outcome::JobKind;
+    use crate::trouble::{Cause, HostHealth, Trouble};
+    use crate::url::Scheme;
+
+    fn health(host: &str) -> HostHealth {
+        let trouble = |asked, origin, cause, again| Trouble {
+            asked,
+            origin,
+            cause,
+            detail: host.into(),
+            tries: 1,
+            tries_max: u8::MAX,
+            seconds: 1_800_000_000,
+            again,
+        };
+        let (delay, response) = (Duration::from_millis(4_001), Duration::from_millis(7));
+        let troubles = vec![
+            trouble(JobKind::Resolve, None, Cause::Failure(Failure::DnsFailed), Some(0)),
+            trouble(JobKind::Robots, Some((Scheme::Https, u16::MAX)), Cause::Status(999), None),
+            trouble(JobKind::Page, Some((Scheme::Http, 0)), Cause::Failure(Failure::Reset), Some(u64::MAX - 1)),
+        ];
+        match host {
+            "a.test" => HostHealth { delay, response, troubles },
+            _ => HostHealth::default(),
+        }
+    }
 
     fn sample() -> EndEntries {
         let end = |url, kind, place| End {
@@ -265,6 +309,7 @@ mod tests {
             tries: 1,
             is_duplicate: url == 7,
             is_challenge: url == 3 || url == 7,
+            cut: (url < CUTS.len() as u64 + 2).then(|| CUTS[url as usize - 2]),
             seconds: 1_800_000_000 - url % 10,
             place,
             bytes: if url == 3 { u64::MAX } else { 0 },
@@ -275,6 +320,7 @@ mod tests {
             delay,
             until_seconds: 1_800_000_000,
             lasts_seconds: delay.as_secs_f64() as u64,
+            health: health(host),
         };
         EndEntries {
             ends: vec![
@@ -287,6 +333,7 @@ mod tests {
             ],
             hosts: vec![note("a.test", Duration::from_secs(30)), note("b.test", Duration::ZERO)],
             links: vec![SiteLink { to: u64::MAX, mark: 3 }, SiteLink { to: 1, mark: u16::MAX }],
+            details: vec![(u64::MAX, "words".into()), (4, "".into())],
         }
     }
 
@@ -300,17 +347,32 @@ mod tests {
     #[test]
     fn cut_anywhere_it_is_none() {
         let payload = sample().to_payload();
-        // Older versions wrote no links, and none of those that did how long a host is left alone: here a byte for each of two hosts.
-        let without_links = EndEntries { links: Vec::new(), ..sample() }.to_payload();
-        let older = [without_links.len() - 3, payload.len() - 2];
+        // Older versions wrote no links; then not how long a host is left alone, here a byte for each of two hosts;
+        // then not how they do; then no details.
+        let mut health = Vec::new();
+        sample().hosts.iter().for_each(|note| note.put_health(&mut health));
+        let without_details = EndEntries { details: Vec::new(), ..sample() };
+        let whole = without_details.to_payload().len();
+        let without_links = EndEntries { links: Vec::new(), ..without_details.clone() }.to_payload();
+        let older = [without_links.len() - health.len() - 3, whole - health.len() - 2, whole - health.len(), whole];
         for cut in (0..payload.len()).filter(|cut| !older.contains(cut)) {
             assert_eq!(EndEntries::from_payload(&payload[..cut]), None, "cut at {cut}");
         }
-        for (cut, links) in older.into_iter().zip([Vec::new(), sample().links]) {
-            let mut expected = EndEntries { links, ..sample() };
-            expected.hosts.iter_mut().for_each(|note| note.lasts_seconds = HostNote::UNTOLD);
+        for (version, cut) in older.into_iter().enumerate() {
+            let mut expected = without_details.clone();
+            if version < 3 {
+                expected.hosts.iter_mut().for_each(|note| note.health = HostHealth::default());
+            }
+            if version < 2 {
+                expected.hosts.iter_mut().for_each(|note| note.lasts_seconds = HostNote::UNTOLD);
+            }
+            if version == 0 {
+                expected.links.clear();
+            }
             assert_eq!(EndEntries::from_payload(&payload[..cut]), Some(expected), "cut at {cut}");
         }
+        let only = EndEntries { details: sample().details, ..EndEntries::default() };
+        assert_eq!(EndEntries::from_payload(&only.to_payload()), Some(only));
         let text = String::from_utf8_lossy(&payload).into_owned();
         let at = text.find("host-dead").expect("by its name");
         let mut unknown = payload.clone();
@@ -326,6 +388,7 @@ mod tests {
             tries: 1,
             is_duplicate: false,
             is_challenge: false,
+            cut: None,
             seconds: 1_800_000_000 + number / 50,
             place: Some(RecordPlace { shard: 3, segment: 17, offset: number * 5_000 }),
             bytes: 0,

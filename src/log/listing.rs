@@ -4,20 +4,22 @@
 //! that found no room waits like others, and is listed behind them, once, unless it was accepted later. What is missing is
 //! told in URLs, as `replay` does it; beside a running crawl, whose logs grow while they are read, only gaps are told.
 //! Invariants: every accepted URL that can be read is listed once; nothing is changed.
-//! Limits: 8 bytes a URL, 8 bytes and what a set needs for each that found no room, and one block. Times end in 2106.
+//! Limits: 8 bytes a URL, 8 bytes and what a set needs for each that found no room, [`DETAILS_MAX`] details of
+//! failures, and one block. Times end in 2106.
 //! Leaves to others: reading files, printing (`cli`). That a record is lost is seen by the next run.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::block::{BlockHead, Owner};
+use super::ends::CUTS;
 use super::reader::LogReader;
 use super::replay::EntryCount;
 use super::{End, EndEntries, EndKind, HostNote, LogFile, UrlEntries};
 use crate::backlinks::SiteLink;
 use crate::hops::Hops;
-use crate::outcome::{Failure, Wall};
+use crate::outcome::{Failure, Truncated, Wall};
 use crate::url::UrlBatch;
 
 /// The logs of one shard on their way into a list.
@@ -29,6 +31,8 @@ pub struct Listing {
     pass: Option<Pass>,
     reader: LogReader,
     lasts: Vec<LastEnd>,
+    /// What more is known of failures, by the URLs' numbers.
+    details: HashMap<u64, Box<str>>,
     /// Hashes of URLs that found no room and were not accepted so far.
     aside: HashSet<u64>,
     ends: EntryCount,
@@ -70,8 +74,12 @@ pub struct Listed<'a> {
     pub is_duplicate: bool,
     /// How a crawler was not let in, if the response says so.
     pub wall: Option<Wall>,
+    /// How its body was cut, if it was.
+    pub cut: Option<Truncated>,
     /// When it ended, in seconds since 1970; `None` while it waits.
     pub seconds: Option<u64>,
+    /// What more is known of how it failed; empty: nothing.
+    pub detail: &'a str,
 }
 
 /// How a URL stands.
@@ -109,6 +117,7 @@ impl Listing {
             pass: Some(Pass::Ends),
             reader: LogReader::default(),
             lasts: Vec::new(),
+            details: HashMap::new(),
             aside: HashSet::new(),
             ends: EntryCount::default(),
             urls: EntryCount::default(),
@@ -170,7 +179,12 @@ impl Listing {
             if let Some(last) = self.lasts.get_mut(end.url as usize) {
                 *last = LastEnd::of(end);
             }
+            if !self.details.is_empty() {
+                self.details.remove(&end.url);
+            }
         }
+        let room = DETAILS_MAX.saturating_sub(self.details.len());
+        self.details.extend(entries.details.into_iter().take(room));
         entries.hosts.into_iter().for_each(|note| each(ListingStep::Host(note)));
         entries.links.into_iter().for_each(|link| each(ListingStep::Link(link)));
         Some(())
@@ -192,7 +206,8 @@ impl Listing {
                 self.aside.remove(&hash(text));
             }
             let last = self.lasts.get(number as usize).copied().unwrap_or_default();
-            each(ListingStep::Url(last.listed(text, depth)));
+            let detail = self.details.get(&number).map(|words| &**words).unwrap_or_default();
+            each(ListingStep::Url(Listed { detail, ..last.listed(text, depth) }));
         }
         Some(())
     }
@@ -243,7 +258,7 @@ struct LastEnd {
     seconds: u32,
     /// 0: it waits; below [`FAILURES_FROM`] a status, then the failures of the list.
     code: u16,
-    /// Of [`IS_DUPLICATE`] and [`IS_CHALLENGE`].
+    /// Of [`IS_DUPLICATE`] and [`IS_CHALLENGE`], and from [`CUT_SHIFT`] on 0 or the number of a cut.
     flags: u8,
     tries: u8,
 }
@@ -258,7 +273,8 @@ impl LastEnd {
         let seconds = u32::try_from(end.seconds).unwrap_or(u32::MAX);
         let flags = [(end.is_duplicate, IS_DUPLICATE), (end.is_challenge, IS_CHALLENGE)];
         let flags = flags.into_iter().filter(|(is_so, _)| *is_so).fold(0, |all, (_, flag)| all | flag);
-        LastEnd { seconds, code, flags, tries: end.tries }
+        let cut = end.cut.and_then(|cut| CUTS.iter().position(|known| *known == cut)).map_or(0, |cut| cut as u8 + 1);
+        LastEnd { seconds, code, flags: flags | cut << CUT_SHIFT, tries: end.tries }
     }
 
     fn listed(self, text: &str, depth: u16) -> Listed<'_> {
@@ -275,7 +291,8 @@ impl LastEnd {
             402 => Some(Wall::Payment),
             _ => is_challenge.then_some(Wall::Challenge),
         };
-        Listed { text, depth, state, tries: self.tries, is_duplicate, wall, seconds }
+        let cut = usize::from(self.flags >> CUT_SHIFT).checked_sub(1).and_then(|cut| CUTS.get(cut).copied());
+        Listed { text, depth, state, tries: self.tries, is_duplicate, wall, cut, seconds, detail: "" }
     }
 }
 
@@ -288,9 +305,12 @@ fn hash(text: &str) -> u64 {
     xxh3_64(text.as_bytes())
 }
 
+/// More of them are not told.
+const DETAILS_MAX: usize = 1 << 16;
 const FAILURES_FROM: u16 = 1_000;
 const IS_DUPLICATE: u8 = 1;
 const IS_CHALLENGE: u8 = 2;
+const CUT_SHIFT: u32 = 2;
 
 #[cfg(test)]
 mod tests;

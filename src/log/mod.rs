@@ -12,6 +12,7 @@
 mod ask_again;
 mod block;
 mod ends;
+mod host_note;
 mod journal;
 mod listing;
 mod number;
@@ -24,7 +25,8 @@ mod waiting_sites;
 
 pub use ask_again::{AskAgain, cause, prefix, statuses};
 pub use block::{LogKind, Owner};
-pub use ends::{End, EndEntries, EndKind, HostNote, RecordPlace};
+pub use ends::{End, EndEntries, EndKind, RecordPlace};
+pub use host_note::HostNote;
 pub use journal::{Journal, JournalEntry, entries as journal_entries};
 pub use listing::{Damage, Listed, Listing, ListingStep, UrlState};
 pub use reader::LogReader;
@@ -188,6 +190,13 @@ impl Log {
     pub fn end(&mut self, end: End) {
         self.ends.ends.push(end);
         self.grow_ends(End::BYTES);
+    }
+
+    /// What more is known of how a URL failed that is over.
+    pub fn note_detail(&mut self, url: u64, words: Box<str>) {
+        let bytes = ends::detail_bytes(&words);
+        self.ends.details.push((url, words));
+        self.grow_ends(bytes);
     }
 
     /// A host has asked for something.
@@ -366,6 +375,7 @@ mod tests {
                 tries: 255,
                 is_duplicate: true,
                 is_challenge: true,
+                cut: None,
                 seconds: 0,
                 place,
                 bytes: number,

@@ -6,7 +6,8 @@
 //! Invariants: a host's URLs keep their order; what is over stays over, and its record stays where it is; a URL whose record is
 //! lost waits; no segment gets the number of one that an end points to.
 //! Limits: one shard is read at a time: what [`Replay`] keeps, eight bytes for each of its URLs, some thirty for each site to which
-//! others link, and a block for each of the new logs. Links to sites of which it has no URL are dropped. Its log of ends is read twice.
+//! others link, and a block for each of the new logs. Details of failures are dropped. Links to sites of which it has
+//! no URL are dropped. Its log of ends is read twice.
 //! Leaves to others: files, and that the new logs replace the earlier ones at one stroke (`boot`).
 
 use std::collections::BTreeMap;

@@ -56,6 +56,7 @@ impl PageReader {
             usage: None,
             is_of_slow_site: false,
             rest: Duration::ZERO,
+            told: None,
         };
         let mut decoder = Decoder::default();
         let page = self.read(&job, &transaction, &mut decoder, &mut Totals::default());

@@ -32,6 +32,7 @@ fn job(kind: JobKind, url: &str) -> FetchJob {
         usage: None,
         is_of_slow_site: false,
         rest: Duration::ZERO,
+        told: None,
     }
 }
 

@@ -2,15 +2,18 @@
 //!
 //! Decides: the next request starts no earlier than the host's delay after the *end* of the last one, because only then
 //! is the gap kept as the server measures it, however long the way. The delay is the longest of the configured one, robots.txt's
-//! Crawl-delay and `politeness.response_factor` times what the last response took, as a server that is slow has much to do; and
-//! it is stretched for hosts that are new or complain ([`super::caution`]). 429 and 503 are given the time that Retry-After
-//! asks for (a wall counts as one, [`crate::outcome::Wall`]): of the whole host, but for odd ports and kinds that complain alone ([`super::kind_rest`]). A host without an address that may be asked is given up, and everything that waits
-//! for it ends.
-//! A line of `politeness.host` gives a host another delay than `politeness.host_delay`, which Crawl-delay and all the rest may still
-//! lengthen: a host's owner has the last word. Outside of the line's hours the host rests. Where the line allows several
-//! requests at once, the delay counts from the latest end and from the latest beginning; how long a response takes says little
-//! then, and makes no delay. There is one at a time all the same until a host has answered twice, unless it is the operator's own, and as
-//! long as a complaint of it is not forgiven. Complaints about requests that were under way when it complained before are the same complaint.
+//! Crawl-delay and `politeness.response_factor` times what the last response took, as a server that is slow has much to
+//! do (but not where the configured delay is zero); and it is stretched for hosts that are new or complain
+//! ([`super::caution`]). 429 and 503 are given the time that Retry-After asks for (a wall counts as one,
+//! [`crate::outcome::Wall`]): of the whole host, but for odd
+//! ports and kinds that complain alone ([`super::kind_rest`]). A host without an address that may be asked is
+//! given up, and everything that waits for it ends. A line of `politeness.host` gives a host another delay than
+//! `politeness.host_delay`, which Crawl-delay and all the rest may still lengthen: a host's owner has the last word.
+//! Outside of the line's hours the host rests. Where the line allows several requests at once, the delay counts from
+//! the latest end and from the latest beginning; how long a response takes says little then, and makes no delay. There
+//! is one at a time all the same until a host has answered twice, unless it is the operator's own, and as long as a
+//! complaint of it is not forgiven. Complaints about requests that were under way when it complained before are the
+//! same complaint.
 //! Invariants: `not_before` never moves back; a rest that comes of hours is not taken for a wish of the host.
 //! Leaves to others: failures, which are an origin's ([`super::streak`]).
 
@@ -163,7 +166,8 @@ impl HostPace {
     }
 
     fn delay_for_response(&self, politeness: &Politeness) -> Duration {
-        match self.may_have_several() || self.terms.is_mine {
+        // A delay of zero is the operator's word that this host may be asked at once.
+        match self.may_have_several() || self.terms.is_mine || self.agreed_delay(politeness).is_zero() {
             true => Duration::ZERO,
             false => (self.took * politeness.response_factor).min(politeness.response_delay_max),
         }
@@ -354,6 +358,26 @@ mod tests {
             pace.not_before().since(at(now)).as_secs()
         };
         assert_eq!([gap(0), gap(3), gap(60), gap(0)], [1, 6, 30, 1]);
+    }
+
+    /// Who sets a delay to zero means that.
+    #[test]
+    fn no_delay_is_none_however_slow_a_server_is() {
+        let mut politeness = politeness();
+        politeness.response_factor = 100;
+        let gap = |pace: HostPace, politeness: &Politeness, took| {
+            let mut pace = pace;
+            pace.ended(at(100), Duration::from_secs(took), &fetched(200, None), Some(of(0)), politeness);
+            pace.not_before().since(at(100)).as_secs()
+        };
+        assert_eq!(gap(agreed(0, 1, ""), &politeness, 9), 0, "of a line");
+        assert_eq!(gap(HostPace::new(), &politeness, 9), 60, "twice as long as 30 s, of a stranger");
+        politeness.host_delay = Duration::ZERO;
+        assert_eq!(gap(HostPace::new(), &politeness, 9), 0, "of all");
+        assert_eq!(gap(agreed(1, 1, ""), &politeness, 2), 60, "a line with a delay has it");
+        let mut pace = HostPace::new();
+        pace.obey_crawl_delay(Duration::from_secs(7), &politeness);
+        assert_eq!(gap(pace, &politeness, 9), 14, "the host has the last word");
     }
 
     fn agreed(delay: u64, concurrency: u8, hours: &str) -> HostPace {

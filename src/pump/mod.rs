@@ -223,6 +223,7 @@ impl Pump {
         loop {
             let end = self.answered.borrow_mut().pop_front();
             let Some(end) = end else { break };
+            self.tell(&end);
             self.brain.handle(ring::now(), end);
         }
         let mut now = ring::now();
@@ -238,6 +239,7 @@ impl Pump {
             if let Input::Fetched { result: Ok(transaction), .. } = &end {
                 self.handle.latencies.record(transaction);
             }
+            self.tell(&end);
             self.brain.handle(now, end);
             // The memory comes back when the brain is done with it.
             self.taken_in.extend(job.filter(|_| !hold.is_empty()).map(|job| (job, hold)));
@@ -274,6 +276,18 @@ impl Pump {
         // With many shards most rings are empty: one flag instead of a look at each.
         if !closes && self.brain.accepts_messages() && self.handle.has_messages.lower() {
             self.receive(MESSAGES_PER_TURN);
+        }
+    }
+
+    /// Tells the brain first what more is known of a failure.
+    fn tell(&mut self, end: &Input) {
+        let job = match end {
+            Input::Fetched { job, result: Err(_) } => *job,
+            Input::Answered { lookup, answer } if !answer.tells_of_name() => *lookup,
+            _ => return,
+        };
+        if let Some(words) = self.hands.take_words(job) {
+            self.brain.handle(ring::now(), Input::Told { job, words });
         }
     }
 
@@ -425,6 +439,9 @@ impl Pump {
         stats.connections_open = self.hands.open_connections() as u64;
         stats.ring_operations = ring::operations();
         stats.idle = u64::from(quiet);
+        if stats.hosts_retried > 0 || is_last {
+            self.handle.tell_trouble(self.brain.trouble());
+        }
         self.duty.publish(&self.handle, is_last, &mut stats);
         self.handle.stats.publish(&stats);
         self.handle.quiet.store(quiet, Ordering::Release);

@@ -47,6 +47,13 @@ impl InFlight {
         Rc::clone(job)
     }
 
+    /// What is known of how a job fails; what was said last holds.
+    pub(super) fn tell(&mut self, id: u64, words: Box<str>) {
+        if let Some((job, _)) = self.jobs.get_mut(&id) {
+            Rc::make_mut(job).told = Some(words);
+        }
+    }
+
     fn end(&mut self, id: u64) -> (Rc<FetchJob>, Instant) {
         let Some(job) = self.jobs.remove(&id) else { panic!("job {id} ended and was not in flight") };
         job
@@ -320,6 +327,7 @@ impl Shard {
                     tries,
                     is_duplicate: false,
                     is_challenge: false,
+                    cut: None,
                     seconds,
                     place: None,
                     bytes: 0,
@@ -435,14 +443,14 @@ impl Shard {
         self.effects.push_back(Effect::Note(format!("{page}: {count} links were dropped, beyond {limit}{more}")));
     }
 
-    /// Notes how long hosts have asked to be left alone: a restart must not forget it.
+    /// Notes how long hosts have asked to be left alone, which a restart must not forget, and how they do.
     pub(super) fn note_rests(&mut self, now: Instant) {
         let seconds = self.clock.seconds(now);
-        for Rest { host, crawl_delay, until } in self.frontier.take_rests() {
+        for Rest { host, crawl_delay, until, health } in self.frontier.take_rests() {
             let left = until.since(now);
-            let until_seconds = seconds + left.as_millis().div_ceil(1_000) as u64 + 1;
-            let lasts_seconds = until_seconds - seconds;
-            self.log.note_host(HostNote { host, delay: crawl_delay, until_seconds, lasts_seconds });
+            let lasts_seconds = if until == Instant::ZERO { 0 } else { left.as_millis().div_ceil(1_000) as u64 + 1 };
+            let until_seconds = if lasts_seconds > 0 { seconds + lasts_seconds } else { 0 };
+            self.log.note_host(HostNote { host, delay: crawl_delay, until_seconds, lasts_seconds, health });
             if left >= LONG_REST { self.commits.hurry(now) } else { self.commits.note(now) }
         }
     }
@@ -458,6 +466,9 @@ impl Shard {
                     Outcome::Failed(failure) => {
                         let tries = job.attempt.saturating_add(1);
                         self.record_failure(now, &job.url, *failure, (tries, Some(job.depth)));
+                        if let Some(told) = &job.told {
+                            self.log.note_detail(job.number, told.clone());
+                        }
                         EndKind::Failed(*failure)
                     }
                     Outcome::Fetched(fetched) => EndKind::Fetched(fetched.status),
@@ -465,6 +476,7 @@ impl Shard {
                 };
                 let Stored { place, is_duplicate, .. } = stored;
                 let (tries, seconds) = (job.attempt.saturating_add(1), self.clock.seconds(now));
+                let cut = if let Outcome::Fetched(fetched) = outcome { fetched.truncated } else { None };
                 let bytes = match outcome {
                     Outcome::Fetched(fetched) if self.counts_bytes => fetched.wire_bytes,
                     _ => 0,
@@ -472,7 +484,7 @@ impl Shard {
                 let is_challenge =
                     matches!(outcome, Outcome::Fetched(fetched) if fetched.wall == Some(Wall::Challenge));
                 let url = job.number;
-                self.note_over(now, End { url, kind, tries, is_duplicate, is_challenge, seconds, place, bytes });
+                self.note_over(now, End { url, kind, tries, is_duplicate, is_challenge, cut, seconds, place, bytes });
             }
             frontier::End::Again => self.stats.retries += 1,
             frontier::End::Preparation => {}

@@ -40,6 +40,13 @@ pub enum Input {
         /// What was said.
         answer: DnsAnswer,
     },
+    /// What more is known of how a fetch or a lookup fails that has not ended.
+    Told {
+        /// The job's number.
+        job: u64,
+        /// In words.
+        words: Box<str>,
+    },
     /// A fetch ended.
     Fetched {
         /// The job's number.

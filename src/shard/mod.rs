@@ -58,8 +58,10 @@ use crate::stats::Totals;
 use crate::store::earlier_crawls::EarlierCrawls;
 use crate::store::{Originals, Segments, Settings, StoreError};
 use crate::time::{Duration, Instant, WallClock};
+use crate::trouble::Trouble;
 use crate::url::{Sites, Url};
 use crate::visited::Table;
+use crate::waits::Wait;
 use allowance::Allowance;
 use commit::Commits;
 use fetching::{InFlight, Readings};
@@ -381,6 +383,7 @@ impl Shard {
                 self.lanes.refused(now, message);
             }
             Input::Answered { lookup, answer } => self.answered(now, lookup, answer),
+            Input::Told { job, words } => self.in_flight.tell(job, words),
             Input::Fetched { job, result } => self.fetched(now, job, result),
             Input::Read(page) => self.was_read(now, *page),
             Input::Trained(dictionary) => self.segments.trained(dictionary),
@@ -491,6 +494,8 @@ impl Shard {
         let stats = &mut self.stats;
         stats.hosts = self.frontier.hosts();
         stats.hosts_left = self.frontier.hosts_left();
+        // What is held is tried again, or counts, when more is known of the network.
+        stats.hosts_retried = u64::from(self.frontier.awaited().of(Wait::Retries)) + self.network.held() as u64;
         (stats.known_urls, stats.known_waiting, stats.over) = (self.known, self.known_waiting, self.over);
         (stats.urls_lost, stats.records_elsewhere) = (self.urls_lost, self.records_elsewhere);
         stats.reading_logs = self.replay.is_some().into();
@@ -505,6 +510,11 @@ impl Shard {
         stats.dns_queries = self.lookups.queries();
         stats.disk_backlog_bytes = self.backlog.bytes();
         stats
+    }
+
+    /// What went wrong last at a host that has not done well since, with its name.
+    pub fn trouble(&mut self) -> Option<(&str, &Trouble)> {
+        self.frontier.trouble().or_else(|| self.network.trouble())
     }
 
     /// How long lookups took that have ended since the last call.

@@ -23,9 +23,11 @@ use super::input::Cleared;
 use super::{Phase, Shard};
 use crate::by_number::Numbers;
 use crate::http;
+use crate::log::HostNote;
 use crate::outcome::{Failure, FetchJob, JobKind, Outcome, Truncated};
 use crate::time::Instant;
 use crate::transaction::Transaction;
+use crate::trouble::{Cause, Trouble};
 use crate::url::{AddressClass, Url, address_class, owner_of};
 
 /// How a request ended, as evidence of whether the network works.
@@ -120,6 +122,10 @@ pub(super) struct Network {
     doubtful: AnsweredHosts,
     site_ends: VecDeque<SiteEnd>,
     proxy_unreachable: u64,
+    /// The log says why fetching waits.
+    pub(super) told: bool,
+    /// The failure that was held last, and of which host.
+    last_held: Option<(Box<str>, Trouble)>,
 }
 
 /// What is tried during an outage.
@@ -175,6 +181,11 @@ enum Blame {
 impl Network {
     pub(super) fn held(&self) -> usize {
         self.held_names.len() + self.held.len()
+    }
+
+    /// The failure that was held last, while any is held.
+    pub(super) fn trouble(&self) -> Option<(&str, &Trouble)> {
+        self.last_held.as_ref().filter(|_| self.held() > 0).map(|(host, trouble)| (&**host, trouble))
     }
 
     /// Those of them that have no place in flight.
@@ -300,6 +311,7 @@ impl Shard {
         if self.network.is_down && !is_down {
             self.network.down_until = now;
             self.network.probes = Probes::default();
+            self.tell_outage(now, None);
         }
         self.network.is_down = is_down;
         if is_down {
@@ -366,6 +378,9 @@ impl Shard {
                 } else if !is_of_names {
                     self.frontier.request_ended(now, &job);
                 }
+                if let Err(failure) = result {
+                    self.network.last_held = Some((job.url.host().into(), self.uncounted(now, &job, failure)));
+                }
                 let held = if is_of_names { &mut self.network.held_names } else { &mut self.network.held };
                 self.network.held_jobs.insert(job.id);
                 held.push_back(HeldEnd { ended: now, job, result, is_free });
@@ -407,6 +422,29 @@ impl Shard {
         self.network.note(SiteEnd { witness, began, reply });
     }
 
+    /// Writes down why fetching waits, once an outage, or that it does not any more: who reads the logs is to know.
+    pub(super) fn tell_outage(&mut self, now: Instant, why: Option<(&FetchJob, Failure)>) {
+        if self.network.told == why.is_some() {
+            return;
+        }
+        self.network.told = why.is_some();
+        let mut note = HostNote::default();
+        if let Some((job, failure)) = why {
+            let detail = job.told.clone().unwrap_or_else(|| job.url.host().into());
+            note.health.troubles.push(Trouble { detail, ..self.uncounted(now, job, failure) });
+        }
+        self.log.note_host(note);
+        self.commits.note(now);
+    }
+
+    /// A failure that is no try of its host, or is not known to be one.
+    fn uncounted(&self, now: Instant, job: &FetchJob, failure: Failure) -> Trouble {
+        let origin = (job.kind != JobKind::Resolve).then(|| (job.url.scheme(), job.url.port()));
+        let detail = job.told.clone().unwrap_or_default();
+        let (cause, seconds) = (Cause::Failure(failure), self.clock.seconds(now));
+        Trouble { asked: job.kind, origin, cause, detail, tries: 0, tries_max: 0, seconds, again: None }
+    }
+
     /// How a job ended counts.
     fn count(&mut self, now: Instant, job: &FetchJob, result: Result<Box<Transaction>, Failure>) {
         if result.is_err() && may_be_outage(&result) && !matches!(result, Err(Failure::ProxyUnreachable)) {
@@ -417,6 +455,12 @@ impl Shard {
 
     /// A job is to be tried again, as if it had not been tried.
     fn undo(&mut self, now: Instant, job: &FetchJob, result: &Result<Box<Transaction>, Failure>) {
+        if let Err(failure) = result
+            && self.network.is_down
+            && *failure != Failure::Aborted
+        {
+            self.tell_outage(now, Some((job, *failure)));
+        }
         self.conclude(now, job, Err(Failure::Aborted));
         if let Ok(transaction) = result {
             let response = &transaction.response;

@@ -8,7 +8,7 @@ use super::{DiskOp, Effect, Shard};
 use crate::exchange::Batch;
 use crate::frontier::{Cost, Rest, Ticket};
 use crate::hops::Hops;
-use crate::log::{End, EndKind, Replay, ReplayStep};
+use crate::log::{End, EndKind, HostNote, Replay, ReplayStep};
 use crate::route::Claim;
 use crate::spool::ReadFor;
 use crate::time::{Duration, Instant};
@@ -118,6 +118,7 @@ impl Shard {
         if std::mem::take(&mut self.has_longer_rests) {
             self.frontier.set_clock(self.clock);
         }
+        self.tell_outage(now, None);
         self.reconsider_next();
         self.sow(now);
     }
@@ -135,6 +136,7 @@ impl Shard {
                 tries: 0,
                 is_duplicate: false,
                 is_challenge: false,
+                cut: None,
                 seconds: 0,
                 place: None,
                 bytes: 0,
@@ -180,6 +182,8 @@ impl Shard {
                 }
                 self.set_aside.push_back(self.spool.write(batch.as_bytes(), batch.len() as u32));
             }
+            // The crawl's own: what made fetching wait.
+            ReplayStep::Host(note) if note.host.is_empty() => self.network.told = !note.health.troubles.is_empty(),
             ReplayStep::Host(note) => {
                 // It may have been asked for the robots.txt of others alone.
                 self.claim(&note.host, self.index);
@@ -191,7 +195,8 @@ impl Shard {
                 if !left.is_zero() {
                     self.network.asked_for_rest(&note.host);
                 }
-                self.frontier.rest(now, &Rest { host: note.host, crawl_delay: note.delay, until: now + left });
+                let HostNote { host, delay: crawl_delay, health, .. } = note;
+                self.frontier.rest(now, &Rest { host, crawl_delay, until: now + left, health });
             }
             ReplayStep::Batch { to, number, urls } => {
                 urls.for_each_url(|_, url| self.claim(url.host(), to));

@@ -181,6 +181,30 @@ fn summaries_that_have_no_place() {
     run(&["bench", "--json", &missing]).expect(2).says(&[&format!("--json: {missing}: No such file")]);
 }
 
+/// Options that are repeated take one thing each; whoever gives a list is told how.
+#[test]
+fn lists_with_commas() {
+    let folder = TempFolder::new("commas");
+    for (arguments, words) in [
+        (
+            &["--seeds", "a.txt,b.txt"][..],
+            "--seeds: a.txt,b.txt: No such file or directory (os error 2); several files are given one by one: --seeds a.txt --seeds b.txt",
+        ),
+        (&["http://a.test/,http://b.test/"], "several seeds are given one by one: http://a.test/ http://b.test/"),
+        (&["a.test,b.test"], "several seeds are given one by one: a.test b.test"),
+        (
+            &[SEED, "--set", "politeness.host_delay=1s,politeness.site_delay=2s"],
+            "--set: politeness.host_delay: several keys are set one by one: --set politeness.host_delay=… --set politeness.site_delay=…",
+        ),
+    ] {
+        refused(&folder, arguments, &[words]);
+    }
+    // A comma in a path is one, and so is one in a list that a key takes.
+    let with_comma = ["http://127.0.0.1:8/a,b", "--set", "crawl.shards=5000,x"];
+    let ended = refused(&folder, &with_comma, &["crawl.shards"]);
+    assert!(!ended.err.contains("one by one"), "{}", ended.err);
+}
+
 #[test]
 fn certificates_that_are_none() {
     let folder = TempFolder::new("ca-files");

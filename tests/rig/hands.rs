@@ -83,6 +83,7 @@ pub fn job(url: &str) -> FetchJob {
         usage: None,
         is_of_slow_site: false,
         rest: Duration::ZERO,
+        told: None,
     }
 }
 

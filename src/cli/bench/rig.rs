@@ -140,7 +140,7 @@ impl Run<'_> {
                 break Ok("stopped by signal");
             }
             if Instant::now() >= next_tick {
-                progress.tick(&sum, &totals, begun.elapsed(), crawl.waits_for());
+                progress.tick(&sum, &totals, begun.elapsed(), [crawl.waits_for(), None]);
                 folder.drop_closed_segments();
                 next_tick = Instant::now() + TICK;
             }

@@ -1,7 +1,8 @@
 //! Why nothing happens in a crawl, when that can be told.
 //!
 //! Decides: what the crawl itself says comes first (an outage, a full disk); then name servers that do not answer; then
-//! hosts that all wait for their delay, or for their hours.
+//! hosts that wait for another try, and what went wrong with one of them; then hosts that all wait for their delay, or
+//! for their hours.
 //! Invariants: nothing is said of a standstill that has not lasted for [`SILENT_MIN`].
 
 use crate::grouped::grouped;
@@ -22,12 +23,14 @@ pub(super) struct Standstill {
     still_since: Option<Duration>,
     /// What makes fetching wait, if anything does.
     told: Option<String>,
+    /// What went wrong last at a host that has not done well since.
+    trouble: Option<String>,
 }
 
 impl Standstill {
-    /// What the crawl says that makes fetching wait.
-    pub(super) fn tell(&mut self, told: Option<String>) {
-        self.told = told;
+    /// What the crawl says that makes fetching wait, and what went wrong last.
+    pub(super) fn tell(&mut self, told: Option<String>, trouble: Option<String>) {
+        (self.told, self.trouble) = (told, trouble);
     }
 
     /// Looks at the totals after `elapsed`.
@@ -56,9 +59,15 @@ impl Standstill {
             let (seconds, lookups) = (silent.as_secs(), grouped(totals.lookups));
             return Some(format!("no name server has answered for {seconds} s ({lookups} lookups in flight)"));
         }
-        lasts(self.still_since).map(|_| match totals.hosts_left {
-            1 => "the only host left is waiting for its delay, or its hours".to_owned(),
-            hosts => format!("all {} hosts left are waiting for their delays, or their hours", grouped(hosts)),
+        let trouble = self.trouble.as_ref().filter(|_| totals.hosts_retried > 0);
+        lasts(self.still_since).map(|_| match (totals.hosts_left, trouble) {
+            (1, Some(trouble)) => trouble.clone(),
+            (hosts, Some(trouble)) => {
+                let retried = totals.hosts_retried.min(hosts);
+                format!("{} of {} hosts left wait for another try: {trouble}", grouped(retried), grouped(hosts))
+            }
+            (1, None) => "the only host left is waiting for its delay, or its hours".to_owned(),
+            (hosts, None) => format!("all {} hosts left are waiting for their delays, or their hours", grouped(hosts)),
         })
     }
 }
@@ -102,9 +111,25 @@ mod tests {
             "all 3 hosts left are waiting for their delays, or their hours"
         );
         assert_eq!(said(&mut standstill, 15, &still(1)), "the only host left is waiting for its delay, or its hours");
-        standstill.tell(Some("the network is down".to_owned()));
+        standstill.tell(Some("the network is down".to_owned()), Some("a.test: connection refused".to_owned()));
         assert_eq!(said(&mut standstill, 20, &still(1)), "the network is down");
-        standstill.tell(None);
+        standstill.tell(None, Some("a.test: connection refused, try 2 of 5 in 9 min".to_owned()));
+        assert_eq!(
+            said(&mut standstill, 21, &still(1)),
+            "the only host left is waiting for its delay, or its hours",
+            "it waits for no other try"
+        );
+        let retried = |hosts_left, hosts_retried| Totals { hosts_retried, ..still(hosts_left) };
+        assert_eq!(
+            said(&mut standstill, 22, &retried(1, 1)),
+            "a.test: connection refused, try 2 of 5 in 9 min",
+            "the true reason"
+        );
+        assert_eq!(
+            said(&mut standstill, 23, &retried(3, 2)),
+            "2 of 3 hosts left wait for another try: a.test: connection refused, try 2 of 5 in 9 min"
+        );
+        standstill.tell(None, None);
         assert_eq!(said(&mut standstill, 25, &Totals { in_flight: 1, ..still(1) }), "");
         for (seconds, responses) in [(30, 1), (35, 2), (40, 3)] {
             assert_eq!(said(&mut standstill, seconds, &Totals { responses, ..still(1) }), "", "answers came meanwhile");

@@ -4,9 +4,9 @@
 //! conversion, but not where hosts were. Their length is that of the body, without the chunked coding in which other tools store it;
 //! `--records` shows all, with the type first, the length of the payload as it is stored, and the offset last; `--digests` adds what
 //! WARC-Payload-Digest would say of the payload as it is stored, in the form in which we write it, and of a capture that is a
-//! revisit what it says of the payload that it stands for. Damage, and a file without a record,
-//! go to stderr, and the list goes on behind them. Where captures are asked for by an option of [`Filter`] or [`Wishes`] and a segment has
-//! an index, only the records that the index names are read.
+//! revisit what it says of the payload that it stands for. Behind the status of what was cut stands how (WARC-Truncated):
+//! `200 cut-length`. Damage, and a file without a record, go to stderr, and the list goes on behind them. Where captures are
+//! asked for by an option of [`Filter`] or [`Wishes`] and a segment has an index, only the records that the index names are read.
 
 use std::fs::File;
 use std::io::{self, BufReader, Write};
@@ -215,9 +215,10 @@ fn write_line(listed: &Listed, arguments: &Ls, out: &mut impl Write) -> io::Resu
         0 => "-".to_owned(),
         status => status.to_string(),
     };
+    let cut = record.head.get("WARC-Truncated").map_or_else(String::new, |how| format!(" cut-{}", column(how)));
     write!(
         out,
-        "{}\t{status}\t{}\t{}\t{}",
+        "{}\t{status}{cut}\t{}\t{}\t{}",
         column(record.head.get("WARC-Date").unwrap_or("-")),
         type_of(record, examined),
         if arguments.records { examined.payload_bytes } else { examined.body_bytes },

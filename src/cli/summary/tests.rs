@@ -40,6 +40,7 @@ fn summary() -> Summary {
         pages_by_shard: vec![8_230, 4_115],
         elapsed: Duration::from_millis(10_000),
         outages: (2, Duration::from_millis(4_500)),
+        last_trouble: Some("dead.test: robots.txt: connection refused, given up after 3 tries".into()),
         rss_bytes_max: Some(123_456_789),
         cpu_time: Some(Duration::from_millis(15_000)),
     }
@@ -64,6 +65,7 @@ finished after 00:10
   failures                    100  0.8 % of outcomes
     dns-not-found              30  30.0 %
     dns-timeout                70  70.0 %
+  last trouble                     dead.test: robots.txt: connection refused, given up after 3 tries
   denied by robots.txt         70
   links across shards      31,000
     dropped                 2,000
@@ -135,9 +137,9 @@ fn programs_read_stable_names() {
     let expected = "ended elapsed_seconds shards pages_per_second pages_per_second_per_core pages duplicates responses \
         bytes_wire bytes_decoded bytes_stored records revisits coded links listings sitemaps pdfs not_stored hosts visited exchanged_out exchanged_in robots_denied urls_over_budget \
         dns_queries connections connections_further handshakes resumed chains_recognized retries ring_operations links_too_deep links_too_long \
-        redirects_too_many seeds_led_outside seed_pages_led_outside links_dropped links_deferred links_advised_against links_other_formats links_over_bytes links_out_of_scope links_crossing links_crossing_dropped links_sent_before external_unlisted links_blocked set_aside over_share dns_answers over shard_millis shard_busy_millis reading_logs known_urls known_waiting urls_lost records_elsewhere hosts_left queued queued_lowered urls_lowered turns_over_allowance budget_uncounted in_flight lookups connections_open disk_backlog_bytes idle statuses \
+        redirects_too_many seeds_led_outside seed_pages_led_outside links_dropped links_deferred links_advised_against links_other_formats links_over_bytes links_out_of_scope links_crossing links_crossing_dropped links_sent_before external_unlisted links_blocked set_aside over_share dns_answers over shard_millis shard_busy_millis reading_logs known_urls known_waiting urls_lost records_elsewhere hosts_left hosts_retried queued queued_lowered urls_lowered turns_over_allowance budget_uncounted in_flight lookups connections_open disk_backlog_bytes idle statuses \
         crawl crawl_before failures blemishes \
-        outages outage_seconds idle_share waited stored_ratio cpu_seconds cpu_micros_per_page rss_bytes_max exchanged_per_page balance";
+        outages outage_seconds last_trouble idle_share waited stored_ratio cpu_seconds cpu_micros_per_page rss_bytes_max exchanged_per_page balance";
     let expected: Vec<&str> = expected.split_whitespace().collect();
     assert_eq!(names, expected);
     for (pointer, value) in [

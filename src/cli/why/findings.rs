@@ -11,7 +11,8 @@ use crate::config::Config;
 use crate::frontier::allowance;
 use crate::hops::Hops;
 use crate::log::{HostNote, Listed, ListingStep, UrlState};
-use crate::outcome::{Failure, Wall};
+use crate::outcome::{Failure, Truncated, Wall};
+use crate::trouble::Trouble;
 use crate::url::{SiteKey, Url, site_of};
 
 /// What was read.
@@ -22,14 +23,20 @@ pub(super) struct Findings {
     others: Vec<String>,
     /// The URL, if it is known.
     pub(super) url: Option<UrlFacts>,
+    /// What more is known of how it failed; empty: nothing.
+    pub(super) detail: Box<str>,
     /// Other ways to write it that are known.
     pub(super) known_others: Vec<String>,
     /// Of the URL's host, or the host.
     pub(super) host: HostFacts,
     /// Of the host's site.
     pub(super) site: SiteFacts,
-    /// What the host asked for.
+    /// What the host asked for, and how it does.
     pub(super) note: Option<HostNote>,
+    /// What makes the whole crawl wait, or did when it ended: our own network.
+    pub(super) outage: Option<Trouble>,
+    /// The latest time in the logs, in seconds since 1970.
+    pub(super) latest_seconds: u64,
     /// A URL of the host.
     pub(super) origin: Option<Url>,
     /// Responses with 2xx of the whole crawl.
@@ -46,6 +53,7 @@ pub(super) struct UrlFacts {
     pub(super) depth: u16,
     pub(super) is_duplicate: bool,
     pub(super) wall: Option<Wall>,
+    pub(super) cut: Option<Truncated>,
     /// URLs of its host that wait and were found before it.
     pub(super) ahead: u64,
 }
@@ -102,10 +110,13 @@ impl Findings {
             asked,
             others,
             url: None,
+            detail: "".into(),
             known_others: Vec::new(),
             host: HostFacts::default(),
             site,
             note: None,
+            outage: None,
+            latest_seconds: 0,
             origin: None,
             pages: 0,
         }
@@ -122,8 +133,7 @@ impl Findings {
     /// Takes what the logs say.
     pub(super) fn take(&mut self, step: &ListingStep<'_>) {
         match step {
-            ListingStep::Host(note) if *note.host == *self.asked.host() => self.note = Some(note.clone()),
-            ListingStep::Host(_) => {}
+            ListingStep::Host(note) => self.take_note(note),
             ListingStep::Link(link) if link.to == self.site.number => {
                 self.site.linking.add(link.mark);
             }
@@ -132,7 +142,29 @@ impl Findings {
         }
     }
 
+    fn take_note(&mut self, note: &HostNote) {
+        let rest_began = note.until_seconds.saturating_sub(note.lasts_seconds);
+        let latest = note.health.latest().map_or(0, |trouble| trouble.seconds).max(rest_began);
+        self.latest_seconds = self.latest_seconds.max(latest);
+        if note.host.is_empty() {
+            self.outage = note.health.latest().cloned();
+        } else if *note.host == *self.asked.host() {
+            self.note = Some(note.clone());
+        }
+    }
+
+    /// What keeps the URL, or those of the host, from being fetched: the last thing that went wrong, if it has not gone
+    /// well since.
+    pub(super) fn trouble(&self) -> Option<&Trouble> {
+        let health = &self.note.as_ref()?.health;
+        match &self.asked {
+            Asked::Url(url) => health.of(url.scheme(), url.port()),
+            Asked::Host(_) => health.latest(),
+        }
+    }
+
     fn take_url(&mut self, listed: &Listed<'_>) {
+        self.latest_seconds = self.latest_seconds.max(listed.seconds.unwrap_or_default());
         self.pages += u64::from(matches!(listed.state, UrlState::Fetched(200..=299)));
         if self.others.iter().any(|other| other == listed.text) {
             self.known_others.push(listed.text.to_owned());
@@ -151,9 +183,10 @@ impl Findings {
         if let Asked::Url(asked) = &self.asked
             && *asked == url
         {
-            let Listed { state, tries, seconds, depth, is_duplicate, wall, .. } = *listed;
+            let Listed { state, tries, seconds, depth, is_duplicate, wall, cut, .. } = *listed;
             let ahead = self.host.waiting;
-            self.url = Some(UrlFacts { state, tries, seconds, depth, is_duplicate, wall, ahead });
+            self.detail = listed.detail.into();
+            self.url = Some(UrlFacts { state, tries, seconds, depth, is_duplicate, wall, cut, ahead });
         }
         self.host.count(listed);
         if self.origin.is_none() || listed.state == UrlState::Waiting && self.host.waiting == 1 {
@@ -252,8 +285,17 @@ mod tests {
         let mut facts = Findings::new(Asked::read(asked).expect("a URL or a host"), 7);
         for (index, (text, state, depth)) in urls.iter().enumerate() {
             let seconds = (*state != UrlState::Waiting).then_some(index as u64);
-            let listed =
-                Listed { text, depth: *depth, state: *state, tries: 1, is_duplicate: false, wall: None, seconds };
+            let listed = Listed {
+                text,
+                depth: *depth,
+                state: *state,
+                tries: 1,
+                is_duplicate: false,
+                wall: None,
+                cut: None,
+                seconds,
+                detail: "",
+            };
             facts.take(&ListingStep::Url(listed));
         }
         facts

@@ -1,7 +1,8 @@
 //! What keeps a waiting URL, or the waiting URLs of a host, from being fetched now.
 //!
-//! Decides: what would end the URL without a request comes first, then what holds the whole crawl, then what holds the host, and
-//! last its own place in the queue.
+//! Decides: what would end the URL without a request comes first, then what went wrong, as that is the true reason,
+//! then what holds the whole crawl, then what holds the host, and last its own place in the queue. 429 and 503 are the
+//! host's wish to be left alone.
 //! Invariants: only what the directory says; a turn at a site, an address or an operator's group, a retry's pause, and what a crawl
 //! has learned of traps are the running crawl's alone.
 
@@ -11,8 +12,10 @@ use super::{Asked, Known};
 use crate::cli::crawl_logs::iso;
 use crate::hops::Hops;
 use crate::log::UrlState;
+use crate::outcome::JobKind;
 use crate::scope::{BlockedBy, Decider, Verdict};
 use crate::time::Duration;
+use crate::trouble::{Cause, Trouble};
 
 /// Something that holds a URL.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -48,6 +51,27 @@ pub(super) fn holds(known: &Known) -> Vec<Hold> {
             hold("robots", None, format!("robots.txt forbids it ({robots}{by}): it ends without a request"));
         }
     }
+    if let Some(outage) = &facts.outage {
+        let name = if outage.asked == JobKind::Resolve { "names: " } else { "" };
+        hold("outage", None, format!("fetching waits, as our own network does not work: {name}{}", outage.words()));
+    }
+    if let Some(trouble) = facts.trouble().filter(|trouble| !is_wish(trouble)) {
+        let text = match known.is_running {
+            true => trouble.sentence(known.asked.host(), now),
+            false => trouble.sentence_at_rest(known.asked.host()),
+        };
+        hold("trouble", trouble.left(now).filter(|_| known.is_running).map(|left| now + left), text);
+    }
+    // By the clock of now a rest would last longer than it was meant to: the log is from the future.
+    let behind = facts.latest_seconds.saturating_sub(now);
+    if behind >= CLOCK_BEHIND_MIN {
+        // What was written down last is some time old.
+        let behind = span(Duration::from_secs(behind + behind / 100));
+        let rest = facts.note.as_ref().filter(|note| note.until_seconds > now + note.lasts_seconds);
+        let but = if rest.is_some() { ", so its host rests for no longer than it was to" } else { "" };
+        let text = format!("the clock is {behind} behind what the crawl wrote down last: it was set back{but}");
+        hold("clock", None, text);
+    }
     if !known.is_running {
         hold("not-running", None, "no crawl is running in this directory".to_owned());
     }
@@ -69,8 +93,11 @@ pub(super) fn holds(known: &Known) -> Vec<Hold> {
             format!("robots.txt was answered with {status}{words} last, which forbids everything until it can be had");
         hold("robots", None, text);
     }
-    if let Some(until) = facts.note.as_ref().map(|note| note.until_seconds).filter(|until| *until > now) {
-        let asked = "as it asked for (Retry-After, Crawl-delay), or as it answered 429 or 503";
+    if let Some(until) = facts.note.as_ref().map(|note| now + note.left(now)).filter(|until| *until > now) {
+        let asked = match facts.trouble().filter(|trouble| is_wish(trouble)).map(|trouble| trouble.cause) {
+            Some(Cause::Status(status)) => format!("as it answered {status}"),
+            _ => "as it asked for (Retry-After, Crawl-delay), or as it answered 429 or 503".to_owned(),
+        };
         hold("rest", Some(until), format!("its host is left alone until {}, {asked}", iso(until)));
     }
     if let Some(most) = facts.site.pages_before_others(config).filter(|most| facts.site.pages >= *most) {
@@ -104,9 +131,18 @@ pub(super) fn holds(known: &Known) -> Vec<Hold> {
     holds
 }
 
+/// Whether it is no failure, but says that the host is to be left alone for a while.
+fn is_wish(trouble: &Trouble) -> bool {
+    trouble.asked == JobKind::Page && matches!(trouble.cause, Cause::Status(429 | 503))
+}
+
 /// The time between two requests to the host, as far as it is known here.
 pub(super) fn delay(known: &Known) -> Duration {
-    let asked = known.facts.note.as_ref().map_or(Duration::ZERO, |note| note.delay);
+    let note = known.facts.note.as_ref();
+    if let Some(in_force) = note.map(|note| note.health.delay).filter(|delay| !delay.is_zero() && known.is_running) {
+        return in_force;
+    }
+    let asked = note.map_or(Duration::ZERO, |note| note.delay);
     known.config.politeness.delay_of(known.asked.host()).max(asked)
 }
 
@@ -138,6 +174,9 @@ fn span(duration: Duration) -> String {
         _ => format!("{} days", millis / 86_400_000),
     }
 }
+
+/// Seconds that the clock may be behind the logs of a crawl that runs: they count whole seconds, upwards.
+const CLOCK_BEHIND_MIN: u64 = 60;
 
 #[cfg(test)]
 mod tests {

@@ -14,8 +14,9 @@ use crate::cli::crawl_logs::iso;
 use crate::grouped::grouped;
 use crate::hops::Hops;
 use crate::log::UrlState;
-use crate::outcome::{Failure, Wall};
+use crate::outcome::{Failure, JobKind, Truncated, Wall};
 use crate::time::UnixTime;
+use crate::trouble::{Cause, Trouble, words};
 use crate::url::Url;
 
 /// The answer, and what it rests on.
@@ -124,7 +125,7 @@ fn answer(known: &Known) -> String {
                 },
                 (_, Some(hold), _) => format!("{} of {host} waiting: {}.", counted(facts.waiting, "URL"), hold.text),
                 (_, None, Some((failure, at))) => {
-                    format!("Given up ({failure}) since {}: {}.", iso(at), meaning(failure))
+                    format!("Given up ({failure}) since {}: {}.", iso(at), cause(known, failure))
                 }
                 (_, None, None) if facts.waiting > 0 => {
                     let waiting = counted(facts.waiting, "URL");
@@ -142,8 +143,54 @@ fn answer(known: &Known) -> String {
 fn most_failed(known: &Known) -> String {
     let most = known.facts.host.failures.iter().max_by_key(|(_, (count, _))| *count);
     most.map_or(String::new(), |(failure, (count, _))| {
-        format!(", {} without a response ({failure}): {}", grouped(*count), meaning(failure))
+        format!(", {} without a response ({failure}): {}", grouped(*count), cause(known, failure))
     })
+}
+
+/// Why URLs ended so: what went wrong at the host last, if it went wrong so, or else what such a failure means.
+fn cause(known: &Known, failure: &str) -> String {
+    if let (Asked::Url(url), false, Some(facts)) = (&known.asked, known.facts.detail.is_empty(), &known.facts.url)
+        && let UrlState::Failed(failure) = facts.state
+    {
+        return Trouble::of_page(url, failure, &known.facts.detail, facts.tries).sentence(url.host(), 0);
+    }
+    let trouble = known.facts.trouble().filter(|trouble| explains(trouble, failure));
+    trouble.map_or_else(|| meaning(failure).to_owned(), |trouble| trouble.sentence_at_rest(known.asked.host()))
+}
+
+/// Whether URLs end as this failure where that went wrong.
+pub(in crate::cli) fn explains(trouble: &Trouble, failure: &str) -> bool {
+    match failure {
+        "robots-unreachable" | "robots-server-error" => trouble.asked == JobKind::Robots,
+        "host-dead" => true,
+        failure => matches!(trouble.cause, Cause::Failure(cause) if cause.as_str() == failure),
+    }
+}
+
+/// What a status that is no page asks of whoever wants the page.
+fn hint(status: u16) -> &'static str {
+    match status {
+        401 => ": it wants a login (http.auth)",
+        403 => ": it does not let this crawler in",
+        407 => ": the proxy wants a login",
+        429 => ": it is asked too often",
+        503 => ": it has too much to do, or is closed for a while",
+        500..=599 => ": its server failed",
+        _ => "",
+    }
+}
+
+/// How a body was cut, in words.
+fn cut(url: &UrlFacts) -> &'static str {
+    match url.cut {
+        None => "",
+        Some(Truncated::Length) => {
+            ", cut at a limit of length (fetch.body_bytes_max, fetch.body_wire_bytes_max or fetch.decode_ratio_max)"
+        }
+        Some(Truncated::Time) => ", cut, as it took too long (fetch.deadline, fetch.rate_min)",
+        Some(Truncated::Disconnect) => ", cut off: the connection ended before the page did",
+        Some(Truncated::Unspecified) => ", cut off where its framing or content coding broke",
+    }
 }
 
 /// What was there in place of a page, if it was none.
@@ -158,10 +205,13 @@ fn wall(url: &UrlFacts) -> &'static str {
 fn answer_known(known: &Known, url: &UrlFacts) -> String {
     let at = url.seconds.map(iso).unwrap_or_default();
     match url.state {
-        UrlState::Fetched(status @ 200..=299) => format!("It was fetched at {at}, with status {status}{}.", wall(url)),
+        UrlState::Fetched(status @ 200..=299) => {
+            format!("It was fetched at {at}, with status {status}{}{}.", wall(url), cut(url))
+        }
         UrlState::Fetched(status) => {
             let target = known.redirect.as_ref().map(|target| format!(", a redirect to {target}")).unwrap_or_default();
-            format!("It was asked for, and answered with status {status}{}{target} at {at}.", wall(url))
+            let (wall, cut) = (wall(url), cut(url));
+            format!("It was asked for, and answered with status {status}{wall}{target} at {at}{cut}{}.", hint(status))
         }
         UrlState::SetAside => {
             "It waits for the next run: there was no room for it (visited.urls_max, or its site's share).".to_owned()
@@ -179,7 +229,8 @@ fn answer_known(known: &Known, url: &UrlFacts) -> String {
                 Failure::Blocked | Failure::OutOfScope => ", once it is back in scope",
                 _ => "",
             };
-            format!("It is over since {at} ({name}): {}. `crawl --retry-failed` asks for it again{once}.", meaning(name))
+            let cause = cause(known, name);
+            format!("It is over since {at} ({name}): {cause}. `crawl --retry-failed` asks for it again{once}.")
         }
         UrlState::Waiting => match holds(known).first() {
             Some(hold) => format!("It waits: {}.", hold.text),
@@ -275,15 +326,18 @@ pub(in crate::cli) fn meaning(failure: &str) -> &'static str {
         }
         "dns-not-found" => "the name does not exist, or has no address",
         "dns-failed" | "dns-timeout" => "no name server could tell its address",
-        "address-forbidden" => "fetch.private_addresses forbids its address",
+        "address-forbidden" => {
+            "fetch.private_addresses forbids its address (\"loopback\" admits this machine's, \"allow\" all, mine = true in a line of \
+             politeness.host your own hosts)"
+        }
         "port-forbidden" => "the port belongs to another protocol (scope.bad_ports)",
         "out-of-scope" => "the scope excluded it when its turn came",
         "over-budget" => "its host or site has had what [budget], or the options of its seed, allow",
         "blocked" => "scope.block has it, its host or its address",
-        name if name.starts_with("connect-") => "no connection came about",
-        name if name.starts_with("tls-") => "no TLS connection came about",
-        name if name.starts_with("proxy-") => "the proxy would not or could not",
-        _ => "no response came that could be used",
+        name => Failure::ALL
+            .iter()
+            .find(|failure| failure.as_str() == name)
+            .map_or("no response came that could be used", |failure| words(*failure)),
     }
 }
 
@@ -314,7 +368,8 @@ pub(super) fn as_json(known: &Known) -> Value {
         json!({
             "state": state, "cause": cause, "tries": url.tries, "time": url.seconds.map(iso), "links": hops.links(),
             "redirects": hops.redirects(), "offsite": hops.offsite(), "deferred": hops.is_deferred(),
-            "embed": hops.is_embed(), "duplicate": url.is_duplicate, "wall": url.wall.map(Wall::as_str), "ahead": url.ahead, "record": known.record,
+            "embed": hops.is_embed(), "duplicate": url.is_duplicate, "wall": url.wall.map(Wall::as_str),
+            "cut": url.cut.map(Truncated::as_str), "ahead": url.ahead, "record": known.record,
             "redirect": known.redirect.as_ref().map(Url::as_str),
         })
     });
@@ -351,6 +406,7 @@ pub(super) fn as_json(known: &Known) -> Value {
             "statuses": statuses, "failures": failures, "first_waiting": host.first,
             "delay_ms": delay(known).as_millis() as u64,
             "left_alone_until": facts.note.as_ref().map(|note| iso(note.until_seconds)),
+            "trouble": facts.trouble().map(|trouble| trouble.sentence_at_rest(known.asked.host())),
         },
     })
 }

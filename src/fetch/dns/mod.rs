@@ -31,11 +31,14 @@ type Client = hickory_resolver::Resolver<Wire>;
 pub(super) struct NameServers {
     /// Two clients for each, without EDNS and with it; none when neither the configuration nor the system names one.
     clients: Vec<[Client; 2]>,
+    /// Where they are, in words.
+    names: Vec<String>,
 }
 
 impl NameServers {
     pub(super) fn new(dns: &Dns) -> Result<NameServers, HandsError> {
-        Ok(NameServers { clients: clients(dns)? })
+        let servers = servers(dns);
+        Ok(NameServers { clients: clients(dns, &servers)?, names: servers.iter().map(name_of).collect() })
     }
 
     /// How many there are.
@@ -43,26 +46,57 @@ impl NameServers {
         self.clients.len()
     }
 
-    /// Asks the server that `query` names.
-    pub(super) async fn ask(&self, query: &DnsQuery) -> DnsAnswer {
+    /// Asks the server that `query` names. Words say what came instead of an answer, and from where.
+    pub(super) async fn ask(&self, query: &DnsQuery) -> (DnsAnswer, Option<String>) {
         let record_type = match query.family {
             Family::V4 => RecordType::A,
             Family::V6 => RecordType::AAAA,
         };
         let (Some([plain, edns]), Ok(mut name)) = (self.clients.get(query.server), Name::from_ascii(&query.name))
         else {
-            return DnsAnswer::None(None);
+            return (DnsAnswer::None(None), None);
         };
         let client = if query.with_edns { edns } else { plain };
         name.set_fqdn(true);
         // The resolver's sockets are the runtime's, not the ring's.
         let _outside = ring::Outside::new();
         match tokio::time::timeout(query.wait, client.lookup(name, record_type)).await {
-            Ok(Ok(lookup)) => addrs_of(lookup.answers()),
-            Ok(Err(error)) => meaning(&error),
-            Err(_) => DnsAnswer::Silent,
+            Ok(Ok(lookup)) => (addrs_of(lookup.answers()), None),
+            Ok(Err(error)) => {
+                let answer = meaning(&error);
+                let words = (!answer.tells_of_name()).then(|| self.words(query.server, &error));
+                (answer, words)
+            }
+            Err(_) => (DnsAnswer::Silent, Some(self.words(query.server, &NetError::Timeout))),
         }
     }
+
+    fn words(&self, server: usize, error: &NetError) -> String {
+        let server = self.names.get(server).map(String::as_str).unwrap_or_default();
+        match error {
+            NetError::Dns(DnsError::ResponseCode(code)) => format!("{} of {server}", mnemonic(*code)),
+            NetError::Dns(DnsError::NoRecordsFound(none)) if none.response_code == ResponseCode::NoError => {
+                format!("a referral of {server}")
+            }
+            NetError::Dns(DnsError::NoRecordsFound(none)) => format!("{} of {server}", mnemonic(none.response_code)),
+            NetError::Timeout => format!("{server} is silent"),
+            NetError::Io(_) | NetError::NoConnections | NetError::Busy => {
+                format!("nobody answers at {server}, or there is no way to it")
+            }
+            _ => format!("{server} answers what cannot be read"),
+        }
+    }
+}
+
+/// The name of a code in RFC 1035 section 4.1.1 and its successors, as tools write it: SERVFAIL.
+fn mnemonic(code: ResponseCode) -> String {
+    format!("{code:?}").to_uppercase()
+}
+
+/// Where a server is.
+fn name_of(server: &NameServerConfig) -> String {
+    let port = server.connections.first().map_or(53, |connection| connection.port);
+    std::net::SocketAddr::new(server.ip, port).to_string()
 }
 
 /// Addresses of an answer, and how long they hold.
@@ -119,17 +153,20 @@ fn seconds(ttl: u32) -> Duration {
     Duration::from_secs(if ttl > i32::MAX as u32 { 0 } else { u64::from(ttl) })
 }
 
+/// The servers that are configured, or those of the system.
+fn servers(dns: &Dns) -> Vec<NameServerConfig> {
+    if !dns.servers.is_empty() {
+        return dns.servers.iter().map(|server| name_server(*server)).collect();
+    }
+    match system_conf::read_system_conf() {
+        Ok((config, _)) => config.name_servers().to_vec(),
+        // A crawl of literal addresses and `dns.hosts` alone needs no server.
+        Err(_) => Vec::new(),
+    }
+}
+
 /// Clients for each server: which of them is asked, and how, is decided in [`crate::names`].
-fn clients(dns: &Dns) -> Result<Vec<[Client; 2]>, HandsError> {
-    let servers: Vec<NameServerConfig> = if dns.servers.is_empty() {
-        match system_conf::read_system_conf() {
-            Ok((config, _)) => config.name_servers().to_vec(),
-            // A crawl of literal addresses and `dns.hosts` alone needs no server.
-            Err(_) => Vec::new(),
-        }
-    } else {
-        dns.servers.iter().map(|server| name_server(*server)).collect()
-    };
+fn clients(dns: &Dns, servers: &[NameServerConfig]) -> Result<Vec<[Client; 2]>, HandsError> {
     let client = |server: &NameServerConfig, with_edns| {
         let config = ResolverConfig::from_name_servers(vec![server.clone()]);
         let mut builder = Client::builder_with_config(config, Wire::default());

@@ -9,6 +9,30 @@ use rustls::{AlertDescription as Alert, CertificateError as Wrong, Error, PeerIn
 use super::chains::ChainTooLong;
 use crate::outcome::Failure;
 
+/// What more is to be said of a failure whose name leaves it open: the fault of a certificate, or the server's alert.
+pub(in crate::fetch) fn words_of(failure: Failure, error: &Error) -> Option<String> {
+    let is_open = matches!(failure, Failure::TlsCertificate | Failure::TlsNothingCommon | Failure::TlsFailed);
+    is_open.then(|| match error {
+        Error::InvalidCertificate(Wrong::NotValidYet | Wrong::NotValidYetContext { .. }) => {
+            "it is not valid yet".to_owned()
+        }
+        Error::InvalidCertificate(Wrong::BadEncoding) => "it cannot be read".to_owned(),
+        Error::InvalidCertificate(Wrong::Revoked) => "it was revoked".to_owned(),
+        Error::InvalidCertificate(Wrong::BadSignature) => {
+            "its signature, or the server's with its key, is wrong".to_owned()
+        }
+        Error::InvalidCertificate(Wrong::UnhandledCriticalExtension) => {
+            "it has a critical extension that is unknown".to_owned()
+        }
+        Error::InvalidCertificate(Wrong::InvalidPurpose | Wrong::InvalidPurposeContext { .. }) => {
+            "it is not meant for servers".to_owned()
+        }
+        Error::NoCertificatesPresented => "there is none".to_owned(),
+        Error::InvalidCertificate(other) => other.to_string(),
+        other => other.to_string(),
+    })
+}
+
 /// The failure that a TLS error is.
 pub(in crate::fetch) fn failure_of(error: &Error) -> Failure {
     match error {

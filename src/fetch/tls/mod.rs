@@ -34,7 +34,7 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{CipherSuite, ClientConfig, ClientConnection, HandshakeKind, RootCertStore};
 
 use self::chains::Chains;
-pub(super) use self::failure::failure_of;
+pub(super) use self::failure::{failure_of, words_of};
 pub(super) use self::link::Link;
 use self::sessions::Sessions;
 use self::verifier::Verifier;

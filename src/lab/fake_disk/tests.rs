@@ -38,6 +38,7 @@ fn end(disk: &mut FakeDisk, log: &mut Log, url: u64) {
         tries: 1,
         is_duplicate: false,
         is_challenge: false,
+        cut: None,
         seconds: 0,
         place: None,
         bytes: 0,

@@ -27,6 +27,7 @@ fn end(url: u64, kind: EndKind) -> End {
         tries: 2,
         is_duplicate: url == 3,
         is_challenge: url == 3,
+        cut: (url == 3).then_some(Truncated::Unspecified),
         seconds: 1_800_000_000 + url,
         place: Some(RecordPlace::default()),
         bytes: 0,
@@ -47,6 +48,7 @@ fn list(files: &Files, is_running: bool) -> Result<(Vec<Line>, Vec<HostNote>, Da
             ListingStep::Url(listed) => {
                 let is_third = listed.text.ends_with("/3") && listed.seconds.is_some();
                 assert_eq!((listed.is_duplicate, listed.wall.is_some()), (is_third, is_third));
+                assert_eq!(listed.cut, is_third.then_some(Truncated::Unspecified));
                 lines.push((listed.text.to_owned(), listed.state, listed.tries, listed.seconds));
             }
         })?;
@@ -118,6 +120,34 @@ fn what_found_no_room_is_listed_once_unless_it_was_accepted_later() {
     assert_eq!(short, expected);
 }
 
+/// A URL that failed once more has the detail of that, or none.
+#[test]
+fn what_more_is_known_of_a_failure_is_that_of_the_last_one() {
+    let (mut log, mut files) = (Log::new(OWNER, 2, 0), Files::new());
+    for number in 0..3 {
+        log.accept(0, &url(number));
+    }
+    for (number, detail) in [(0, "first"), (1, "one"), (0, "last"), (1, "")] {
+        if !detail.is_empty() {
+            log.note_detail(number, detail.into());
+        }
+        log.end(end(number, EndKind::Failed(Failure::Malformed)));
+        write(&mut log, &mut files);
+    }
+    let (mut listing, mut details) = (Listing::new(OWNER, false), Vec::new());
+    while let Some((file, at)) = listing.next_read() {
+        let bytes = files.get(&file).map(Vec::as_slice).unwrap_or_default();
+        let rest = bytes.get(at as usize..).unwrap_or_default();
+        let read = listing.read(rest, &mut |step| {
+            if let ListingStep::Url(listed) = step {
+                details.push(listed.detail.to_owned());
+            }
+        });
+        read.expect("our own");
+    }
+    assert_eq!(details, ["last", "", ""]);
+}
+
 #[test]
 fn notes_on_hosts_come_first() {
     let (mut log, mut files) = (Log::new(OWNER, 2, 0), Files::new());
@@ -126,6 +156,7 @@ fn notes_on_hosts_come_first() {
         delay: Duration::from_secs(7),
         until_seconds: 1_800_000_000,
         lasts_seconds: 60,
+        ..HostNote::default()
     };
     log.accept(0, "http://a.test/");
     log.note_host(note.clone());

@@ -77,6 +77,7 @@ fn written(shards: u16) -> Files {
                 tries: 3,
                 is_duplicate: page == 1,
                 is_challenge: page == 1,
+                cut: None,
                 seconds: 1_800_000_000 + page,
                 place,
                 bytes: 0,
@@ -115,6 +116,7 @@ fn written(shards: u16) -> Files {
             delay: Duration::from_secs(site),
             until_seconds: 1_800_000_000,
             lasts_seconds: 60,
+            ..HostNote::default()
         };
         logs[usize::from(shard)].note_host(note);
         logs[usize::from(shard)].note_link(link_to(site));

@@ -30,6 +30,7 @@ fn end(url: u64, segment: u32, offset: u64) -> End {
         tries: 1,
         is_duplicate: false,
         is_challenge: false,
+        cut: None,
         seconds: 1_800_000_000,
         place,
         bytes: 0,

@@ -5,9 +5,10 @@ use ringcrawl::log::{
     End, EndEntries, EndKind, HostNote, JournalEntry, Log, LogFile, LogReader, Owner, RecordPlace, UrlEntries,
     journal_entries,
 };
-use ringcrawl::outcome::Failure;
+use ringcrawl::outcome::{Failure, Truncated};
 use ringcrawl::time::Duration;
-use ringcrawl::url::UrlBatch;
+use ringcrawl::trouble::{HostHealth, Trouble};
+use ringcrawl::url::{Url, UrlBatch};
 
 /// A file in pieces gives the same blocks as in one, and every byte is accounted for.
 pub fn log(data: &[u8]) {
@@ -61,15 +62,20 @@ fn ends() -> EndEntries {
         tries: 2,
         is_duplicate: url % 2 == 0,
         is_challenge: url % 3 == 0,
+        cut: (url % 3 == 1).then_some(Truncated::Disconnect),
         seconds: 1_800_000_000 + url,
         place: Some(RecordPlace { shard: 0, segment, offset: 1_000 * url }),
         bytes: url % 3 * 100_000,
     };
+    let page = Url::parse("https://a.test:8443/").expect("a URL");
+    let troubles = vec![Trouble::of_page(&page, Failure::Malformed, "unknown HTTP version", 2)];
+    let health = HostHealth { delay: Duration::from_secs(4), response: Duration::from_millis(70), troubles };
     let host = HostNote {
         host: "a.test".into(),
         delay: Duration::from_secs(30),
         until_seconds: 1_800_000_000,
         lasts_seconds: 60,
+        health,
     };
     EndEntries {
         ends: vec![
@@ -79,6 +85,7 @@ fn ends() -> EndEntries {
         ],
         hosts: vec![host],
         links: vec![SiteLink { to: 1 << 60, mark: 77 }],
+        details: vec![(2, "words".into())],
     }
 }
 
