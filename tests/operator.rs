@@ -27,6 +27,7 @@ mod own_hosts;
 mod panics;
 mod plan;
 mod queries;
+mod referrer;
 mod robots;
 mod rounds;
 mod scope;

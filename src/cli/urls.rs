@@ -2,8 +2,10 @@
 //!
 //! Decides: columns are separated by tabs: state, cause (status, name of the failure, `set-aside`, or `-`), tries, time, URL. Behind
 //! the status of what was no page, but a wall, stands which one: `403 challenge`, `402 payment`.
+//! With `--via` a last column is the page that linked to the URL first, or `-`.
 //! `fetched` is what a response came for, whatever its status; `denied` is what robots.txt forbids; `failed` is what else ended.
-//! `--json` has the same by names, a line each, and null for `-`; `wall` is there where there was one.
+//! `--json` has the same by names, a line each, and null for `-`; `wall` is there where there was one, and `via` is the page that
+//! linked to the URL first: null for a seed, and where that is not known.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -34,9 +36,20 @@ pub struct Urls {
     /// Only URLs that begin so.
     #[arg(long, value_name = "URL", value_parser = log::prefix)]
     prefix: Option<Box<str>>,
+    /// Only URLs that this page linked to first, or redirected to.
+    #[arg(long, value_name = "URL", value_parser = page)]
+    linked_from: Option<Url>,
+    /// One more column: the page that linked to each URL first.
+    #[arg(long)]
+    via: bool,
     /// JSON, an object a line.
     #[arg(long)]
     json: bool,
+}
+
+/// A page, however it is written.
+fn page(text: &str) -> Result<Url, String> {
+    Url::parse(text).map_err(|error| format!("{error}; expected the URL of a page, such as https://example.org/list"))
 }
 
 /// A cause that is asked for.
@@ -116,6 +129,7 @@ struct Line<'a> {
     tries: u8,
     time: Option<String>,
     url: &'a str,
+    via: Option<&'a str>,
 }
 
 impl Line<'_> {
@@ -127,7 +141,8 @@ impl Line<'_> {
             UrlState::Failed(failure) => Some(failure.as_str().to_owned()),
         };
         let (time, wall) = (listed.seconds.map(crawl_logs::iso), listed.wall.map(Wall::as_str));
-        Line { state: State::of(listed.state), cause, wall, tries: listed.tries, time, url: listed.text }
+        let Listed { text: url, via, tries, .. } = *listed;
+        Line { state: State::of(listed.state), cause, wall, tries, time, url, via }
     }
 
     fn columns(&self) -> String {
@@ -147,17 +162,23 @@ pub fn run(arguments: &Urls) -> ExitCode {
 
 fn list(arguments: &Urls, out: &mut impl Write) -> io::Result<u8> {
     let host = arguments.host.as_deref().map(host_name).transpose()?;
-    CrawlLogs::open(&arguments.dir)?.read(&mut |step| {
+    let logs = CrawlLogs::open(&arguments.dir)?;
+    logs.read(&mut |step| {
         let ListingStep::Url(listed) = step else { return Ok(()) };
         let is_wanted = arguments.state.is_none_or(|state| state == State::of(listed.state))
             && (arguments.cause.is_empty() || arguments.cause.iter().any(|cause| cause.is_of(listed.state)))
+            && arguments.linked_from.as_ref().is_none_or(|page| listed.via == Some(page.as_str()))
             && arguments.prefix.as_ref().is_none_or(|prefix| listed.text.starts_with(&**prefix))
             && host.as_deref().is_none_or(|host| Url::from_canonical(listed.text).is_ok_and(|url| url.host() == host));
         if !is_wanted {
             return Ok(());
         }
         let line = Line::of(&listed);
-        let text = if arguments.json { serde_json::to_string(&line)? } else { line.columns() };
+        let text = match (arguments.json, arguments.via) {
+            (true, _) => serde_json::to_string(&line)?,
+            (false, true) => format!("{}\t{}", line.columns(), line.via.unwrap_or("-")),
+            (false, false) => line.columns(),
+        };
         writeln!(out, "{text}")
     })
 }
@@ -175,23 +196,26 @@ mod tests {
 
     #[test]
     fn a_line_a_url() {
-        let line = |state, seconds| {
+        let line = |state, seconds: Option<u64>| {
             let wall = (state == UrlState::Fetched(403)).then_some(Wall::Challenge);
-            let listed =
-                Listed { text: "http://a.test/", depth: 0, state, tries: 2, is_duplicate: false, wall, seconds };
+            let (via, is_duplicate) = (Some("http://b.test/").filter(|_| seconds.is_some()), false);
+            let listed = Listed { text: "http://a.test/", via, depth: 0, state, tries: 2, is_duplicate, wall, seconds };
             (Line::of(&listed).columns(), serde_json::to_string(&Line::of(&listed)).expect("JSON"))
         };
         let at = Some(1_800_000_000);
         let (text, json) = line(UrlState::Fetched(404), at);
         assert_eq!(text, "fetched\t404\t2\t2027-01-15T08:00:00Z\thttp://a.test/");
-        let expected =
-            r#"{"state":"fetched","cause":"404","tries":2,"time":"2027-01-15T08:00:00Z","url":"http://a.test/"}"#;
-        assert_eq!(json, expected);
+        let expected = [
+            r#"{"state":"fetched","cause":"404","tries":2,"time":"2027-01-15T08:00:00Z","#,
+            r#""url":"http://a.test/","via":"http://b.test/"}"#,
+        ];
+        assert_eq!(json, expected.concat());
         let (text, json) = line(UrlState::Fetched(403), at);
         assert!(text.starts_with("fetched\t403 challenge\t2\t"), "{text}");
         assert!(json.contains(r#""cause":"403","wall":"challenge","#), "{json}");
         assert!(line(UrlState::Waiting, None).0.starts_with("waiting\t-\t2\t-\t"));
         assert!(line(UrlState::Waiting, None).1.contains(r#""cause":null"#));
+        assert!(line(UrlState::Waiting, None).1.ends_with(r#""via":null}"#));
         assert!(line(UrlState::SetAside, None).0.starts_with("waiting\tset-aside\t"));
         assert!(line(UrlState::Failed(Failure::HostDead), at).0.starts_with("failed\thost-dead\t"));
         assert!(line(UrlState::Failed(Failure::RobotsDenied), at).0.starts_with("denied\trobots-denied\t"));

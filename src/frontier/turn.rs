@@ -573,6 +573,7 @@ impl Frontier {
             turns: Turns::default(),
             number: 0,
             depth: 0,
+            via: None,
             attempt: 0,
             began: now,
             deadline,

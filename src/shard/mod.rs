@@ -25,6 +25,7 @@ mod phase;
 mod resume;
 mod site_links;
 mod urls;
+mod vias;
 mod writing;
 
 pub use effect::{DiskOp, Effect};
@@ -67,6 +68,7 @@ use keys::Keys;
 use link_counts::GatheredLinks;
 use network::Network;
 use site_links::FoundLinks;
+use vias::Vias;
 use writing::DiskBacklog;
 
 /// The brain of one shard.
@@ -132,6 +134,8 @@ pub struct Shard {
     lanes: Lanes,
     spool: Spool,
     log: Log,
+    /// The pages that link to what waits.
+    vias: Vias,
     commits: Commits,
     journal_bytes_max: u64,
     /// URLs that are asked for again, which is not written down yet: nothing is fetched before that.
@@ -271,6 +275,9 @@ impl Shard {
         let found_links = FoundLinks::of(&allowances);
         let gathered_links = GatheredLinks::of(&config, shards);
         let counts_bytes = budgets.count_bytes();
+        let told = config.store.records.metadata || config.store.records.failure;
+        let vias_bytes_max =
+            if told { config.frontier.ram_bytes_max / u64::from(shards.max(1)) / VIA_PARTS } else { 0 };
         // What was fetched as an embed may be another page's external link.
         let lists_embeds = config.lists_external_links() && config.links.embeds != Embeds::Off;
         let follows_seen_links = gathered_links.is_some() || !config.exchange.mode.keeps_parts() || lists_embeds;
@@ -322,6 +329,7 @@ impl Shard {
             recent_aside: Recent::default(),
             spool: Spool::new(SPOOL_FILE_BYTES_MAX),
             log: Log::new(owner, shards, files.journal.last().map_or(0, |last| last + 1)),
+            vias: Vias::new(usize::try_from(vias_bytes_max).unwrap_or(usize::MAX)),
             commits: Commits::new(sync_interval),
             journal_bytes_max,
             reopened: None,
@@ -521,7 +529,8 @@ impl Shard {
 
     /// Bytes of memory: visited set, queues, rules of robots.txt.
     pub fn ram_bytes(&self) -> (u64, u64, u64) {
-        (self.visited.bytes(), self.frontier.ram_bytes(), self.frontier.rules_bytes())
+        let waiting = self.frontier.ram_bytes() + self.vias.ram_bytes();
+        (self.visited.bytes(), waiting, self.frontier.rules_bytes())
     }
 
     /// The wall clock was set. What is in the log goes by the clock as it was, so what still holds is noted anew.
@@ -593,6 +602,8 @@ impl Shard {
     }
 }
 
+/// The pages that link to what waits take so small a part of what that may take itself, besides it.
+const VIA_PARTS: u64 = 16;
 /// A site has at most so many times as many URLs as there is room for.
 pub(crate) const URL_TIMES_FREE: u64 = 15;
 /// Places in which the URLs of sites are counted.

@@ -252,8 +252,16 @@ mod tests {
         let mut facts = Findings::new(Asked::read(asked).expect("a URL or a host"), 7);
         for (index, (text, state, depth)) in urls.iter().enumerate() {
             let seconds = (*state != UrlState::Waiting).then_some(index as u64);
-            let listed =
-                Listed { text, depth: *depth, state: *state, tries: 1, is_duplicate: false, wall: None, seconds };
+            let listed = Listed {
+                text,
+                via: None,
+                depth: *depth,
+                state: *state,
+                tries: 1,
+                is_duplicate: false,
+                wall: None,
+                seconds,
+            };
             facts.take(&ListingStep::Url(listed));
         }
         facts
