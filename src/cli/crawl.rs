@@ -25,6 +25,7 @@ use crate::log::AskAgain;
 use crate::shard::Phase;
 use crate::stats::Totals;
 
+use super::causes::{CauseLines, Causes};
 use super::check_config;
 use super::output::{self, tell};
 use super::progress::Progress;
@@ -173,7 +174,16 @@ pub struct Ended {
 }
 
 impl Ended {
-    fn report(self, json: Option<&Path>, dir: &Path) -> ExitCode {
+    fn report(mut self, json: Option<&Path>, dir: &Path) -> ExitCode {
+        match self.summary.totals.known().urls {
+            ..=CAUSES_URLS_MAX => match Causes::read(dir) {
+                Ok((causes, _)) => self.summary.causes = causes,
+                // Nothing was begun, or it cannot be read: the crawl has told why.
+                Err(_) if self.failure.is_some() => {}
+                Err(error) => tell!("ringcrawl: {error}"),
+            },
+            _ => tell!("what ended without a page: ringcrawl urls {} --causes", dir.display()),
+        }
         output::text(&self.summary.human());
         let written = json.map_or(DONE, |path| json::write(path, &self.summary.json(), Some(dir)));
         let Some(failure) = self.failure else {
@@ -266,6 +276,7 @@ fn drive_round(
         outages,
         rss_bytes_max: Some(boot::rss_bytes_max()),
         cpu_time: Some(boot::cpu_time()),
+        causes: CauseLines::default(),
     };
     Ok((Ended { summary, failure }, round))
 }
@@ -342,6 +353,8 @@ pub(super) fn signals(hangup: Hangup) -> Result<Signals, String> {
     boot::spawn("signals".to_owned(), wait).map(|_| Signals { interrupts, reloads })
 }
 
+/// Of a crawl with more URLs the logs are not read at its end: that would take more than some seconds.
+const CAUSES_URLS_MAX: u64 = 3_000_000;
 const POLL: Duration = Duration::from_millis(25);
 /// So long a later round waits for its files.
 const MENDING: Duration = Duration::from_secs(600);

@@ -6,6 +6,7 @@
 #![deny(clippy::print_stdout, clippy::print_stderr, reason = "they panic where nothing can be written: see output")]
 
 mod bench;
+mod causes;
 mod check_config;
 mod crawl;
 mod crawl_logs;

@@ -13,6 +13,7 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
+use super::causes::Causes;
 use super::crawl_logs::{self, CrawlLogs};
 use super::output::Stdout;
 use crate::log::{self, Listed, ListingStep, UrlState};
@@ -42,6 +43,9 @@ pub struct Urls {
     /// One more column: the page that linked to each URL first.
     #[arg(long)]
     via: bool,
+    /// Instead: what ended without a page, by cause, with an example and the command that lists the rest.
+    #[arg(long, conflicts_with_all = ["state", "host", "cause", "prefix", "linked_from", "via"])]
+    causes: bool,
     /// JSON, an object a line.
     #[arg(long)]
     json: bool,
@@ -161,6 +165,14 @@ pub fn run(arguments: &Urls) -> ExitCode {
 }
 
 fn list(arguments: &Urls, out: &mut impl Write) -> io::Result<u8> {
+    if arguments.causes {
+        let (lines, code) = Causes::read(&arguments.dir)?;
+        match arguments.json {
+            true => lines.causes.iter().try_for_each(|line| writeln!(out, "{}", serde_json::to_string(line)?))?,
+            false => out.write_all(lines.human().trim_start().as_bytes())?,
+        }
+        return Ok(code);
+    }
     let host = arguments.host.as_deref().map(host_name).transpose()?;
     let logs = CrawlLogs::open(&arguments.dir)?;
     logs.read(&mut |step| {

@@ -132,6 +132,61 @@ fn the_page_that_linked_first_is_in_lists_answers_and_records() {
     assert!(answer(&new).contains(&moved), "{}", answer(&new));
 }
 
+#[test]
+fn the_summary_ends_in_what_may_be_done() {
+    let folder = TempFolder::new("causes");
+    let (addr, _) = names_server(|place, port| {
+        let (host, path) = place.split_once('/').expect("a path");
+        match (host, path) {
+            ("a.test", "") => page(&format!(
+                "<a href=/401>1</a><a href=/403>2</a><a href=/404>3</a><a href=/410>4</a><a href=/500>5</a><a href=/503>6</a>\
+                 <a href='http://b.test:{port}/404'>7</a><a href='http://nowhere.none:{port}/'>8</a>"
+            )),
+            (_, "") => page("no links"),
+            (_, status) => (format!("{status} So"), String::new()),
+        }
+    });
+    let (port, dir) = (addr.port(), folder.at("crawl"));
+    let config = config(&folder, "politeness.retries_max = 0");
+    let seed = format!("http://a.test:{port}/");
+    let ended = run(&["crawl", "--dir", &dir, "-c", &config, "--json", "-", &seed]).expect(0);
+    let json = ended.json();
+    let of = |cause: &str| {
+        let all = json["causes"].as_array().expect("causes");
+        let line = all.iter().find(|line| line["cause"] == cause).unwrap_or_else(|| panic!("{cause}: {json}"));
+        (line["urls"].as_u64(), line["hosts"].as_u64(), line["via"].as_str() == Some(&*seed))
+    };
+    assert_eq!(of("404"), (Some(2), Some(2), true));
+    assert_eq!(of("5xx"), (Some(2), Some(1), true));
+    assert_eq!(["401", "403", "410", "dns-not-found"].map(of), [(Some(1), Some(1), true); 4]);
+    assert_eq!(json["causes"].as_array().map(Vec::len), Some(6));
+    assert_eq!(json["largest_hosts"], serde_json::json!([["a.test", 1]]));
+    // Of each host that was asked, and no page among them.
+    assert_eq!((json["robots_4xx"].as_u64(), json["statuses"]["4xx"].as_u64()), (Some(2), Some(7)));
+    assert!(ended.err.contains("    of robots.txt "), "{}", ended.err);
+    for line in [
+        format!(
+            "  401: 1 URL of 1 host, such as {seed}401, linked to by {seed}: a login is asked for (http.auth)\n    ringcrawl urls {dir} --cause 401\n"
+        ),
+        format!(
+            "  410: 1 URL of 1 host, such as {seed}410, linked to by {seed}: it is gone for good\n    ringcrawl urls {dir} --cause 410 --via\n"
+        ),
+        format!("    ringcrawl urls {dir} --cause 5xx\n"),
+        format!(
+            "  dns-not-found: 1 URL of 1 host, such as http://nowhere.none:{port}/, linked to by {seed}: the name does not exist, or has no address\n"
+        ),
+        format!("  largest hosts: a.test (1 page)\n    ringcrawl hosts {dir}\n"),
+    ] {
+        assert!(ended.err.contains(&line), "{line}\n{}", ended.err);
+    }
+    // The commands that it names do what they say, and the same is to be had later.
+    assert_eq!(run(&["urls", &dir, "--cause", "5xx"]).expect(0).out.lines().count(), 2);
+    let later = run(&["urls", &dir, "--causes"]).expect(0).out;
+    assert!(later.starts_with("without a page, of the whole crawl:\n") && ended.err.contains(&later), "{later}");
+    let lines = run(&["urls", &dir, "--causes", "--json"]).expect(0).out;
+    assert_eq!(lines.lines().count(), 6);
+}
+
 /// A sitemap of robots.txt has that file as its page, which is no URL of the crawl: the way ends there.
 #[test]
 fn a_sitemap_was_found_by_its_robots_txt() {
