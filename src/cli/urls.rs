@@ -16,6 +16,7 @@ use serde::Serialize;
 use super::causes::Causes;
 use super::crawl_logs::{self, CrawlLogs};
 use super::output::Stdout;
+use super::parties::Parties;
 use crate::log::{self, Listed, ListingStep, UrlState};
 use crate::outcome::{Failure, Wall};
 use crate::url::Url;
@@ -40,11 +41,14 @@ pub struct Urls {
     /// Only URLs that this page linked to first, or redirected to.
     #[arg(long, value_name = "URL", value_parser = page)]
     linked_from: Option<Url>,
+    /// Only URLs that were reached from this seed.
+    #[arg(long, value_name = "URL", value_parser = page)]
+    seed: Option<Url>,
     /// One more column: the page that linked to each URL first.
     #[arg(long)]
     via: bool,
     /// Instead: what ended without a page, by cause, with an example and the command that lists the rest.
-    #[arg(long, conflicts_with_all = ["state", "host", "cause", "prefix", "linked_from", "via"])]
+    #[arg(long, conflicts_with_all = ["state", "host", "cause", "prefix", "linked_from", "seed", "via"])]
     causes: bool,
     /// JSON, an object a line.
     #[arg(long)]
@@ -175,11 +179,13 @@ fn list(arguments: &Urls, out: &mut impl Write) -> io::Result<u8> {
     }
     let host = arguments.host.as_deref().map(host_name).transpose()?;
     let logs = CrawlLogs::open(&arguments.dir)?;
+    let parties = arguments.seed.as_ref().map(|seed| party(&logs, seed)).transpose()?;
     logs.read(&mut |step| {
         let ListingStep::Url(listed) = step else { return Ok(()) };
         let is_wanted = arguments.state.is_none_or(|state| state == State::of(listed.state))
             && (arguments.cause.is_empty() || arguments.cause.iter().any(|cause| cause.is_of(listed.state)))
             && arguments.linked_from.as_ref().is_none_or(|page| listed.via == Some(page.as_str()))
+            && parties.as_ref().is_none_or(|(parties, seed)| parties.of(&listed) == Some(*seed))
             && arguments.prefix.as_ref().is_none_or(|prefix| listed.text.starts_with(&**prefix))
             && host.as_deref().is_none_or(|host| Url::from_canonical(listed.text).is_ok_and(|url| url.host() == host));
         if !is_wanted {
@@ -193,6 +199,15 @@ fn list(arguments: &Urls, out: &mut impl Write) -> io::Result<u8> {
         };
         writeln!(out, "{text}")
     })
+}
+
+/// The parties of a crawl, and the place of `seed` among them.
+fn party(logs: &CrawlLogs, seed: &Url) -> io::Result<(Parties, u32)> {
+    let parties = Parties::read(logs)?;
+    let place = parties.place(seed).ok_or_else(|| {
+        io::Error::other(format!("{seed} is no seed of this crawl; `ringcrawl seeds DIR` lists them"))
+    })?;
+    Ok((parties, place))
 }
 
 /// A host as URLs have it: in lower case, and in ASCII.

@@ -133,6 +133,50 @@ fn the_page_that_linked_first_is_in_lists_answers_and_records() {
 }
 
 #[test]
+fn what_came_of_each_seed_is_listed() {
+    let folder = TempFolder::new("parties");
+    let (addr, _) = names_server(|place, port| match place {
+        "a.test/" => page(&format!(
+            "<a href=/1>1</a><a href=/2>2</a><a href=/missing>3</a><a href='http://c.test:{port}/'>4</a>"
+        )),
+        "b.test/" => page("<a href=/1>1</a>"),
+        "c.test/" => page("<a href=/deep>1</a>"),
+        "a.test/missing" => ("404 Not Found".to_owned(), String::new()),
+        _ => page("no links"),
+    });
+    let (port, dir) = (addr.port(), folder.at("crawl"));
+    let config = config(&folder, "");
+    let seeds = ["a", "b"].map(|name| format!("http://{name}.test:{port}/"));
+    run(&["crawl", "--dir", &dir, "-c", &config, &seeds[1], &seeds[0]]).expect(0);
+    let table = run(&["seeds", &dir]).expect(0).out;
+    assert_eq!(table, format!("5\t0\t1\t0\t2\t{}\n2\t0\t0\t0\t1\t{}\n", seeds[0], seeds[1]));
+    let json = run(&["seeds", &dir, "--json"]).expect(0).out;
+    assert!(
+        json.starts_with(&format!(
+            r#"{{"pages":5,"waiting":0,"errors":1,"denied":0,"sites":2,"seed":"{}"}}"#,
+            seeds[0]
+        )),
+        "{json}"
+    );
+    let party = run(&["urls", &dir, "--seed", &seeds[1]]).expect(0).out;
+    let party: std::collections::BTreeSet<&str> = party.lines().filter_map(|line| line.split('\t').nth(4)).collect();
+    assert_eq!(party, [seeds[1].clone(), format!("{}1", seeds[1])].iter().map(String::as_str).collect());
+    let deep = run(&[
+        "urls",
+        &dir,
+        "--seed",
+        &seeds[0],
+        "--host",
+        "c.test",
+        "--prefix",
+        &format!("http://c.test:{port}/deep"),
+    ]);
+    assert_eq!(deep.expect(0).out.lines().count(), 1);
+    let no_seed = format!("{}1", seeds[0]);
+    run(&["urls", &dir, "--seed", &no_seed]).expect(2).says(&[&format!("{no_seed} is no seed of this crawl")]);
+}
+
+#[test]
 fn the_summary_ends_in_what_may_be_done() {
     let folder = TempFolder::new("causes");
     let (addr, _) = names_server(|place, port| {
