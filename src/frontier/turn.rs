@@ -94,7 +94,8 @@ impl Frontier {
                 self.settle(entry, failure);
                 continue;
             }
-            match self.budgets.left(now, &self.hosts[id].name, self.hosts[id].site) {
+            let site = self.budgets.key(&entry.url, self.hosts[id].site);
+            match self.budgets.left(now, &self.hosts[id].name, site) {
                 Left::Enough => {}
                 Left::Nothing => {
                     self.settle(entry, Failure::OverBudget);
@@ -383,7 +384,7 @@ impl Frontier {
         let job = self.request(id, JobKind::Page, url, now)?;
         if job.kind == JobKind::Page {
             let host = &mut self.hosts[id];
-            self.budgets.took(now, &host.name, host.site);
+            self.budgets.took(now, &host.name, self.budgets.key(&job.url, host.site));
             self.allowances.took(host.site);
             host.backlog.take_current();
             // Another try has no turn of its own.

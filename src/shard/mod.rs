@@ -42,7 +42,7 @@ use crate::budget::PageBudget;
 use crate::config::{Config, Embeds, ExchangeMode, RecordKinds};
 use crate::exchange::message::{self, MessageKind};
 use crate::exchange::{Incoming, Lanes, Outgoing, Replicated, SentUrls};
-use crate::frontier::{self, Allowances, Budgets, Frontier, Ledger, Ranks, SiteBounds};
+use crate::frontier::{self, Allowances, Budgets, Frontier, Ledger, Ranks, SiteBounds, SiteParts};
 use crate::http::Decoder;
 use crate::log::{AskAgain, Log, Owner, Reopened, Replay};
 use crate::names::Lookups;
@@ -188,6 +188,8 @@ pub struct Setup {
     pub replicated: Replicated,
     /// What the sites of seeds with options may cost.
     pub site_bounds: Arc<SiteBounds>,
+    /// Parts of these sites that have bounds of their own.
+    pub site_parts: Arc<SiteParts>,
     /// How many pages may be fetched; one for all shards.
     pub budget: Arc<PageBudget>,
     /// What earlier crawls have stored; one for all shards.
@@ -225,6 +227,7 @@ impl Setup {
             ranks: Arc::default(),
             replicated: Replicated::default(),
             site_bounds: Arc::default(),
+            site_parts: Arc::default(),
             earlier: Arc::default(),
             name_servers: 1,
             crawl: rng_seed,
@@ -270,6 +273,7 @@ impl Shard {
         let ram_bytes = config.budget.ram_bytes_max / parts;
         let allowances = Allowances::new(&config, ram_bytes);
         let budgets = Budgets::new(&config.budget, setup.site_bounds, rng_seed, setup.clock, ram_bytes);
+        let budgets = budgets.of_parts(setup.site_parts);
         let replay = if budgets.are_set() { replay.with_costs() } else { replay };
         let replay = if allowances.are_set() { replay.with_pages() } else { replay };
         let found_links = FoundLinks::of(&allowances);
