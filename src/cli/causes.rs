@@ -4,6 +4,8 @@
 //! first URL and the page that linked to it, what it means, and the command that lists the rest. The most come first. What robots.txt
 //! forbids is among them; what the scope or a budget excluded is not: that is what was asked for. All of it is read
 //! from the logs, so it is of the whole crawl, and never of robots.txt files themselves.
+//! The largest hosts are those with the most pages; the slowest, of those with [`SLOW_PAGES_MIN`] pages and more, those with the longest
+//! time from page to page, whatever it was spent on: delays, retries, slow responses, a pause between two runs.
 //! Limits: 8 bytes for each host of a cause, and one URL; [`TOLD_MAX`] causes in text.
 
 use std::cmp::Reverse;
@@ -26,8 +28,29 @@ use crate::url::Url;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Causes {
     found: BTreeMap<Cause, Found>,
-    /// Pages (2xx) of each host.
-    pages: HashMap<Box<str>, u64>,
+    hosts: HashMap<Box<str>, Pages>,
+}
+
+/// The pages (2xx) of a host.
+#[derive(Clone, Copy, Debug)]
+struct Pages {
+    count: u64,
+    /// When the first and the last of them ended, in seconds since 1970.
+    first: u64,
+    last: u64,
+}
+
+impl Pages {
+    fn add(&mut self, seconds: u64) {
+        self.count += 1;
+        (self.first, self.last) = (self.first.min(seconds), self.last.max(seconds));
+    }
+
+    /// Seconds from page to page; `None` where it has too few, or less than a second.
+    fn seconds_each(&self) -> Option<f64> {
+        let each = (self.last - self.first) as f64 / self.count.saturating_sub(1).max(1) as f64;
+        (self.count >= SLOW_PAGES_MIN && each >= 1.0).then_some(each)
+    }
 }
 
 /// Why a URL ended without a page.
@@ -69,12 +92,14 @@ pub(super) struct CauseLine {
 }
 
 /// What came of a crawl, by cause.
-#[derive(Clone, PartialEq, Eq, Serialize, Debug, Default)]
+#[derive(Clone, PartialEq, Serialize, Debug, Default)]
 pub(super) struct CauseLines {
     /// Those with the most URLs first.
     pub(super) causes: Vec<CauseLine>,
     /// The hosts with the most pages, and how many these are.
     pub(super) largest_hosts: Vec<(Box<str>, u64)>,
+    /// The hosts with the longest time from page to page, and that in seconds.
+    pub(super) slowest_hosts: Vec<(Box<str>, f64)>,
     /// The directory's name, as commands have it.
     #[serde(skip)]
     dir: String,
@@ -136,9 +161,10 @@ impl Causes {
         }
         let Ok(url) = Url::from_canonical(listed.text) else { return };
         if is_page {
-            match self.pages.get_mut(url.host()) {
-                Some(pages) => *pages += 1,
-                None => drop(self.pages.insert(url.host().into(), 1)),
+            let seconds = listed.seconds.unwrap_or_default();
+            match self.hosts.get_mut(url.host()) {
+                Some(pages) => pages.add(seconds),
+                None => drop(self.hosts.insert(url.host().into(), Pages { count: 1, first: seconds, last: seconds })),
             }
         }
         let Some(cause) = cause else { return };
@@ -173,15 +199,20 @@ impl Causes {
             })
             .collect();
         causes.sort_by_key(|line| Reverse(line.urls));
-        let mut hosts: Vec<(Box<str>, u64)> = self.pages.into_iter().collect();
-        hosts.sort_unstable_by(|one, other| (other.1, &one.0).cmp(&(one.1, &other.0)));
-        hosts.truncate(HOSTS_TOLD);
-        CauseLines { causes, largest_hosts: hosts, dir: dir.to_owned() }
+        let slow = |(host, pages): (&Box<str>, &Pages)| Some((host.clone(), pages.seconds_each()?));
+        let mut slowest: Vec<(Box<str>, f64)> = self.hosts.iter().filter_map(slow).collect();
+        slowest.sort_unstable_by(|one, other| other.1.total_cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
+        slowest.truncate(HOSTS_TOLD);
+        let mut largest: Vec<(Box<str>, u64)> =
+            self.hosts.into_iter().map(|(host, pages)| (host, pages.count)).collect();
+        largest.sort_unstable_by(|one, other| (other.1, &one.0).cmp(&(one.1, &other.0)));
+        largest.truncate(HOSTS_TOLD);
+        CauseLines { causes, largest_hosts: largest, slowest_hosts: slowest, dir: dir.to_owned() }
     }
 }
 
 impl CauseLines {
-    /// For people: two lines a cause, then the largest hosts; nothing where there is nothing to do.
+    /// For people: two lines a cause, then the largest and the slowest hosts; nothing where there is nothing to do.
     pub(super) fn human(&self) -> String {
         if self.causes.is_empty() {
             return String::new();
@@ -208,6 +239,12 @@ impl CauseLines {
         if !hosts.is_empty() {
             let _ = writeln!(text, "  largest hosts: {}\n    ringcrawl hosts {}", hosts.join(", "), self.dir);
         }
+        let hosts: Vec<String> =
+            self.slowest_hosts.iter().map(|(host, each)| format!("{host} ({each:.1} s a page)")).collect();
+        if !hosts.is_empty() {
+            let _ =
+                writeln!(text, "  slowest hosts: {}\n    ringcrawl hosts {} --sort delay", hosts.join(", "), self.dir);
+        }
         text
     }
 }
@@ -218,6 +255,8 @@ fn counted(count: u64, thing: &str) -> String {
 
 /// Causes that are told in text.
 const TOLD_MAX: usize = 24;
+/// Of fewer pages nothing is said of a host's speed.
+const SLOW_PAGES_MIN: u64 = 5;
 /// Hosts that are told.
 const HOSTS_TOLD: usize = 3;
 
@@ -264,6 +303,39 @@ without a page, of the whole crawl:
     ringcrawl hosts crawl
 ";
         assert_eq!(lines.human(), expected);
+    }
+
+    #[test]
+    fn the_slowest_hosts_are_those_with_the_longest_time_from_page_to_page() {
+        let mut causes = Causes::default();
+        let mut take = |host: &str, pages: u64, each: u64| {
+            for number in 0..pages {
+                let (text, state) = (format!("http://{host}/{number}"), UrlState::Fetched(200));
+                let (seconds, wall) = (Some(1_800_000_000 + number * each), None);
+                causes.take(&Listed {
+                    text: &text,
+                    via: None,
+                    depth: 1,
+                    state,
+                    tries: 1,
+                    is_duplicate: false,
+                    wall,
+                    seconds,
+                });
+            }
+        };
+        for (host, pages, each) in [
+            ("a.test", 9, 4),
+            ("b.test", 5, 60),
+            ("c.test", 4, 900),
+            ("d.test", 100, 0),
+            ("e.test", 6, 7),
+            ("f.test", 6, 1),
+        ] {
+            take(host, pages, each);
+        }
+        let slowest = causes.lines("crawl").slowest_hosts;
+        assert_eq!(slowest, [("b.test".into(), 60.0), ("e.test".into(), 7.0), ("a.test".into(), 4.0)]);
     }
 
     #[test]

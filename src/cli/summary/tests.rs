@@ -140,7 +140,7 @@ fn programs_read_stable_names() {
         dns_queries connections connections_further handshakes resumed chains_recognized retries ring_operations links_too_deep links_too_long \
         redirects_too_many seeds_led_outside seed_pages_led_outside links_dropped links_deferred links_advised_against links_other_formats links_over_bytes links_out_of_scope links_crossing links_crossing_dropped links_sent_before external_unlisted links_blocked set_aside over_share dns_answers over shard_millis shard_busy_millis reading_logs known_urls known_waiting urls_lost records_elsewhere hosts_left queued queued_lowered urls_lowered turns_over_allowance budget_uncounted in_flight lookups connections_open disk_backlog_bytes idle statuses \
         crawl crawl_before failures blemishes \
-        outages outage_seconds idle_share waited stored_ratio cpu_seconds cpu_micros_per_page rss_bytes_max exchanged_per_page balance causes largest_hosts";
+        outages outage_seconds idle_share waited stored_ratio cpu_seconds cpu_micros_per_page rss_bytes_max exchanged_per_page balance causes largest_hosts slowest_hosts";
     let expected: Vec<&str> = expected.split_whitespace().collect();
     assert_eq!(names, expected);
     for (pointer, value) in [
