@@ -384,9 +384,10 @@ const COST_BYTES: u64 = 16;
 const HOST_BYTES: u64 = 2 << 10;
 /// Its queues by level, where URLs have levels.
 const LEVELS_BYTES: u64 = 1 << 10;
-/// Waiting URLs are counted without the slack of the vectors that hold them: four fifths are counted.
-const WAITING_PART: u64 = 4;
-const WAITING_WHOLE: u64 = 5;
+/// Waiting URLs are counted without the slack of the vectors that hold them: four fifths are counted. The pages that link to them
+/// have a sixteenth of what is counted, besides.
+const WAITING_PART: u64 = 16;
+const WAITING_WHOLE: u64 = 21;
 /// Two tickets of a host, of two connections, each with its certificates: all of them 16 KiB at most.
 const SESSION_BYTES: u64 = 64 << 10;
 const CHAIN_BYTES: u64 = 200;

@@ -51,6 +51,8 @@ pub struct FetchJob {
     pub number: u64,
     /// The way from a seed, as the bits of `Hops`.
     pub depth: u16,
+    /// Of a page: which page linked to it first, as far as the shard remembers.
+    pub via: Option<Box<str>>,
     /// How many times this was tried before: 0 the first time.
     pub attempt: u8,
     /// When it begins.

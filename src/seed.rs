@@ -1,8 +1,10 @@
 //! A seed: a URL to begin with, and what its site may cost.
 //!
 //! Decides: options stand behind the URL in its line, `http://a.test/ pages=100 depth=2`, and hold for the URL's *site*, which
-//! one shard owns: so no queued URL has to know its seed, and millions of seeds stay cheap. Of several seeds of a site the last
-//! one that names an option holds for it; a seed that is given again with options counts as given now, so that a later run can
+//! one shard owns. Where several seeds of a site have options, each holds for its own part of the site: its host, with or without
+//! `www.`, and what lies below its directory there; of parts in each other the innermost. For the rest of the site, and of seeds with
+//! one part, the last one that names an option holds. So the URL itself says whose it is, no queued URL has to know its seed, and millions
+//! of seeds stay cheap. A seed that is given again with options counts as given now, so that a later run can
 //! change them. `0` is no bound, also where the configuration has one; but `depth=0` is the seed alone.
 //! Invariants: what `Display` writes, `Seed::parse_options` reads back.
 //! Leaves to others: what a URL of a seed must look like (`boot`), that budgets are kept (`frontier`, `scope`).
@@ -149,6 +151,53 @@ pub fn site_options<'a>(seeds: impl IntoIterator<Item = &'a Seed>) -> HashMap<Bo
     sites
 }
 
+/// A part of a site, and what is said of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SitePart {
+    /// Without `www.`.
+    host: Box<str>,
+    /// Of the seed: up to the last slash of its path.
+    directory: Box<str>,
+    /// What its seeds say.
+    pub options: SeedOptions,
+}
+
+impl SitePart {
+    /// What no other part has, and no site: it has a slash.
+    pub fn name(&self) -> String {
+        format!("{}{}", self.host, self.directory)
+    }
+
+    /// The part of `parts` that `url` is in.
+    pub fn of<'a>(parts: &'a [SitePart], url: &Url) -> Option<&'a SitePart> {
+        let host = without_www(url.host());
+        parts.iter().find(|part| *part.host == *host && url.path_and_query().starts_with(&*part.directory))
+    }
+}
+
+/// The parts of each site of which seeds have options in more than one, the innermost first.
+pub fn site_parts<'a>(seeds: impl IntoIterator<Item = &'a Seed>) -> HashMap<Box<str>, Vec<SitePart>> {
+    let mut sites: HashMap<Box<str>, Vec<SitePart>> = HashMap::new();
+    for Seed { url, options } in seeds {
+        let Some(options) = options.as_deref() else { continue };
+        let path = url.path_and_query().split('?').next().unwrap_or_default();
+        let directory = path.rsplit_once('/').map_or("/".to_owned(), |(directory, _)| format!("{directory}/"));
+        let host = without_www(url.host());
+        let parts = sites.entry(url.site().into()).or_default();
+        match parts.iter_mut().find(|part| *part.host == *host && *part.directory == *directory) {
+            Some(part) => part.options = part.options.with(*options),
+            None => parts.push(SitePart { host: host.into(), directory: directory.into(), options: *options }),
+        }
+    }
+    sites.retain(|_, parts| parts.len() > 1);
+    sites.values_mut().for_each(|parts| parts.sort_by_key(|part| std::cmp::Reverse(part.directory.len())));
+    sites
+}
+
+fn without_www(host: &str) -> &str {
+    host.strip_prefix("www.").unwrap_or(host)
+}
+
 /// A second is the least time that is told.
 fn whole_seconds(time: Duration) -> u32 {
     u32::try_from(time.as_millis().div_ceil(1_000)).unwrap_or(u32::MAX)
@@ -209,5 +258,42 @@ mod tests {
         let sites = site_options(&seeds);
         assert_eq!(sites.len(), 1);
         assert_eq!(sites.get("a.test"), Some(&SeedOptions { pages: Some(30), depth: Some(1), ..Default::default() }));
+        // Both begin at the same place.
+        assert_eq!(site_parts(&seeds).len(), 0);
+    }
+
+    #[test]
+    fn each_seed_of_a_site_keeps_its_own_options() {
+        let seeds = [
+            seed("http://a.test/", "pages=1"),
+            seed("https://www.a.test/blog/", "pages=2"),
+            seed("http://a.test/blog/2026/first.html?x=/y/", "pages=3"),
+            seed("http://a.test/blog/index.html", "depth=4"),
+            seed("http://shop.a.test/x", "pages=5"),
+            seed("http://b.test/", "pages=6"),
+            seed("http://b.test/other", ""),
+        ];
+        let parts = site_parts(&seeds);
+        assert_eq!(parts.len(), 1, "of b.test one seed says something");
+        let pages = |text: &str| {
+            let url = Url::parse(text).unwrap();
+            SitePart::of(&parts["a.test"], &url).map(|part| (part.options.pages, part.options.depth))
+        };
+        for (text, expected) in [
+            ("http://a.test/x", Some((Some(1), None))),
+            ("https://www.a.test/?/blog/", Some((Some(1), None))),
+            ("http://a.test/blog", Some((Some(1), None))),
+            ("http://a.test:81/blog/x", Some((Some(2), Some(4)))),
+            ("http://a.test/blog/2026/", Some((Some(3), None))),
+            ("http://www.shop.a.test/", Some((Some(5), None))),
+            ("http://other.a.test/", None),
+        ] {
+            assert_eq!(pages(text), expected, "{text}");
+        }
+        let names: std::collections::BTreeSet<String> = parts["a.test"].iter().map(SitePart::name).collect();
+        assert_eq!(
+            names.into_iter().collect::<Vec<_>>(),
+            ["a.test/", "a.test/blog/", "a.test/blog/2026/", "shop.a.test/"]
+        );
     }
 }

@@ -231,6 +231,8 @@ counters! {
         exchanged_in,
         /// URLs not fetched because robots.txt forbids them.
         robots_denied,
+        /// Responses of status 4xx to requests for a robots.txt: there is none, so nothing is forbidden, or (429) all is for a while.
+        robots_4xx,
         /// URLs not fetched because their host or site has had its budget (`budget`, options of seeds).
         urls_over_budget,
         /// Queries sent to name servers.

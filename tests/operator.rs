@@ -29,6 +29,7 @@ mod panics;
 mod plan;
 mod queries;
 mod reasons;
+mod referrer;
 mod robots;
 mod rounds;
 mod scope;

@@ -122,6 +122,7 @@ mod tests {
     use crate::config::SeedErrors;
     use crate::lab::TempFolder;
     use crate::log::{Log, Owner};
+    use crate::url::Found;
 
     #[test]
     fn what_left_the_scope_is_listed_once_and_what_found_no_room_is_not() {
@@ -129,12 +130,12 @@ mod tests {
         let mut torn = Vec::new();
         for shard in 0..2 {
             let mut log = Log::new(Owner { crawl: 1, shard }, 2, 0);
-            log.accept(0, "http://a.test/");
-            log.set_aside(3, "http://a.test/no-room");
+            log.accept(Found::unlinked(0, "http://a.test/"));
+            log.set_aside(Found::unlinked(3, "http://a.test/no-room"));
             for page in ["http://b.test/", "http://c.test/1", "http://seed.test/", "http://b.test/"] {
-                log.set_aside(Hops::EXTERNAL.bits(), page);
+                log.set_aside(Found::unlinked(Hops::EXTERNAL.bits(), page));
             }
-            log.set_aside(Hops::EXTERNAL.bits(), &format!("http://shard{shard}.test/"));
+            log.set_aside(Found::unlinked(Hops::EXTERNAL.bits(), &format!("http://shard{shard}.test/")));
             let bytes = log.take_append(true).expect("a block").bytes;
             torn = bytes[..bytes.len() / 2].to_vec();
             fs::create_dir(folder.path().join(format!("shard-{shard:02}"))).expect("a folder");

@@ -22,7 +22,7 @@ use crate::config::{self, Config, ConfigError, Hours};
 use crate::control::{BalanceWatch, Beat, Control, HeartWatch, MemoryWatch, Observation, Supervisor};
 use crate::exchange::{Replicated, spsc};
 use crate::fetch::{self, OwnAddresses};
-use crate::frontier::{Bound, Ledger, Ranks, SiteBounds};
+use crate::frontier::{Bound, Ledger, Ranks, SiteBounds, SiteParts};
 use crate::log::AskAgain;
 use crate::memory_budget::MemoryBudget;
 use crate::politeness::Operators;
@@ -30,7 +30,7 @@ use crate::pump;
 use crate::ring;
 use crate::route::Partition;
 use crate::scope::Scope;
-use crate::seed::{Seed, SeedOptions, site_options};
+use crate::seed::{Seed, SeedOptions, site_options, site_parts};
 use crate::shard::{FilesFound, Phase, Setup};
 use crate::stats::Totals;
 use crate::store::earlier_crawls::EarlierCrawls;
@@ -44,6 +44,7 @@ struct Setting {
     fruitless: u32,
     scope: Scope,
     site_bounds: Arc<SiteBounds>,
+    site_parts: Arc<SiteParts>,
     earlier: Arc<EarlierCrawls>,
     operators: Arc<Operators>,
     ranks: Arc<Ranks>,
@@ -165,12 +166,13 @@ impl Crawl {
         };
         let captures = earlier.len();
         let scope = files.of(&Scope::of_seeds(&config, &seeds));
-        let site_bounds = site_bounds(&config.budget, &seeds, crawl_dir.manifest());
+        let (site_bounds, site_parts) = site_bounds(&config.budget, &seeds, crawl_dir.manifest().rng_seed);
         let setting = Setting {
             partition,
             fruitless,
             scope,
-            site_bounds,
+            site_bounds: Arc::new(site_bounds),
+            site_parts: Arc::new(site_parts),
             earlier: Arc::new(earlier),
             operators: Arc::new(operators),
             ranks: Arc::new(ranks),
@@ -220,6 +222,7 @@ impl Crawl {
             fruitless,
             scope,
             site_bounds,
+            site_parts,
             earlier,
             operators,
             ranks,
@@ -251,6 +254,7 @@ impl Crawl {
                 replicated: replicated.clone(),
                 earlier: Arc::clone(&earlier),
                 site_bounds: Arc::clone(&site_bounds),
+                site_parts: Arc::clone(&site_parts),
                 budget: Arc::clone(&budget),
                 // Known to the shard's own thread, as are the files that are there.
                 name_servers: 0,
@@ -459,19 +463,31 @@ impl Lists {
     }
 }
 
-/// What the sites of `seeds` with options may cost, where these say more than `budget`.
-fn site_bounds(budget: &config::Budget, seeds: &[Seed], manifest: &Manifest) -> Arc<SiteBounds> {
+/// What the sites of `seeds` with options may cost, and their parts, where these say more than `budget`.
+fn site_bounds(budget: &config::Budget, seeds: &[Seed], rng_seed: u64) -> (SiteBounds, SiteParts) {
     let [_, of_sites] = Bound::of_config(budget);
-    let bound = |(site, options): (Box<str>, SeedOptions)| {
-        let SeedOptions { pages, bytes, seconds, depth: _ } = options;
+    let key = |name: &str| SiteKey::new(rng_seed, name).number();
+    let bound = |name: &str, options: &SeedOptions| {
+        let SeedOptions { pages, bytes, seconds, depth: _ } = *options;
         let bound = Bound {
             pages: pages.unwrap_or(of_sites.pages),
             bytes: bytes.unwrap_or(of_sites.bytes),
             seconds: seconds.unwrap_or(of_sites.seconds),
         };
-        (bound != of_sites).then(|| (SiteKey::new(manifest.rng_seed, &site).number(), bound))
+        (bound != of_sites).then(|| (key(name), bound))
     };
-    Arc::new(site_options(seeds).into_iter().filter_map(bound).collect())
+    let sites = site_options(seeds);
+    let mut bounds: SiteBounds = sites.iter().filter_map(|(site, options)| bound(site, options)).collect();
+    let mut all_parts = SiteParts::default();
+    for (site, parts) in site_parts(seeds) {
+        let before = bounds.len();
+        bounds.extend(parts.iter().filter_map(|part| bound(&part.name(), &part.options)));
+        // Parts that say nothing of costs share what their site may have.
+        if bounds.len() > before {
+            all_parts.insert(key(&site), parts);
+        }
+    }
+    (bounds, all_parts)
 }
 
 /// A ring from each shard to each other, as lists by sender and by receiver.

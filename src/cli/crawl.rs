@@ -27,6 +27,7 @@ use crate::ring;
 use crate::shard::Phase;
 use crate::stats::Totals;
 
+use super::causes::{CauseLines, Causes};
 use super::check_config;
 use super::output::{self, tell};
 use super::progress::Progress;
@@ -178,8 +179,18 @@ pub struct Ended {
 }
 
 impl Ended {
-    fn report(self, arguments: &CrawlArguments) -> ExitCode {
+    fn report(mut self, arguments: &CrawlArguments) -> ExitCode {
         let (json, dir) = (arguments.json.as_deref(), &*arguments.dir);
+        match self.summary.totals.known().urls {
+            _ if arguments.quiet && json.is_none() => {}
+            ..=CAUSES_URLS_MAX => match Causes::read(dir) {
+                Ok((causes, _)) => self.summary.causes = causes,
+                // Nothing was begun, or it cannot be read: the crawl has told why.
+                Err(_) if self.failure.is_some() => {}
+                Err(error) => tell!("ringcrawl: {error}"),
+            },
+            _ => tell!("what ended without a page: ringcrawl urls {} --causes", dir.display()),
+        }
         if !arguments.quiet {
             output::text(&self.summary.human());
         }
@@ -278,6 +289,7 @@ fn drive_round(
         last_trouble,
         rss_bytes_max: Some(boot::rss_bytes_max()),
         cpu_time: Some(boot::cpu_time()),
+        causes: CauseLines::default(),
     };
     Ok((Ended { summary, failure }, round))
 }
@@ -360,6 +372,8 @@ pub(super) fn signals(hangup: Hangup) -> Result<Signals, String> {
     boot::spawn("signals".to_owned(), wait).map(|_| Signals { interrupts, reloads })
 }
 
+/// Of a crawl with more URLs the logs are not read at its end: that would take more than some seconds.
+const CAUSES_URLS_MAX: u64 = 3_000_000;
 const POLL: Duration = Duration::from_millis(25);
 /// So long a later round waits for its files.
 const MENDING: Duration = Duration::from_secs(600);

@@ -52,16 +52,34 @@ impl CrawlLogs {
     pub(super) fn read(&self, each: &mut dyn FnMut(ListingStep<'_>) -> io::Result<()>) -> io::Result<u8> {
         let mut code = DONE;
         for shard in 0..self.manifest.shards {
-            code = code.max(self.read_shard(shard, each)?);
+            let (read, told) = self.read_shard(shard, each)?;
+            told.iter().for_each(|told| tell!("{told}"));
+            code = code.max(read);
         }
         Ok(code)
     }
 
-    fn read_shard(&self, shard: u16, each: &mut dyn FnMut(ListingStep<'_>) -> io::Result<()>) -> io::Result<u8> {
+    /// The same in another pass than the one that tells what is damaged.
+    pub(super) fn read_silently(&self, each: &mut dyn FnMut(ListingStep<'_>)) -> io::Result<()> {
+        (0..self.manifest.shards).try_for_each(|shard| {
+            let read = self.read_shard(shard, &mut |step| {
+                each(step);
+                Ok(())
+            });
+            read.map(drop)
+        })
+    }
+
+    /// The exit code, and what is to be told.
+    fn read_shard(
+        &self,
+        shard: u16,
+        each: &mut dyn FnMut(ListingStep<'_>) -> io::Result<()>,
+    ) -> io::Result<(u8, Vec<String>)> {
         let folder = self.root.join(format!("shard-{shard:02}"));
         if !folder.is_dir() {
-            tell!("{}: the directory is missing, and with it what this shard knew", folder.display());
-            return Ok(FAILED);
+            let told = format!("{}: the directory is missing, and with it what this shard knew", folder.display());
+            return Ok((FAILED, vec![told]));
         }
         let owner = Owner { crawl: self.manifest.crawl_number(), shard };
         let mut listing = Listing::new(owner, self.is_running);
@@ -90,22 +108,22 @@ impl CrawlLogs {
             });
             std::mem::replace(&mut result, Ok(()))?;
             if let Err(why) = read {
-                tell!("{}/{why}; the shard is not listed any further", folder.display());
-                return Ok(FAILED);
+                let told = format!("{}/{why}; the shard is not listed any further", folder.display());
+                return Ok((FAILED, vec![told]));
             }
         }
-        Ok(tell_damage(&folder, &listing.finish()))
+        Ok(of_damage(&folder, &listing.finish()))
     }
 }
 
-/// Tells what is not as it was written; the exit code. A torn end is what every kill may leave.
-fn tell_damage(folder: &Path, damage: &Damage) -> u8 {
-    let shard = folder.display();
+/// The exit code, and what is not as it was written. A torn end is what every kill may leave.
+fn of_damage(folder: &Path, damage: &Damage) -> (u8, Vec<String>) {
+    let (shard, mut told) = (folder.display(), Vec::new());
     for (log, bytes) in &damage.torn {
-        tell!("{shard}/{log}: {bytes} bytes at the end were not written whole; the next run cuts them");
+        told.push(format!("{shard}/{log}: {bytes} bytes at the end were not written whole; the next run cuts them"));
     }
     for (log, bytes) in &damage.damaged {
-        tell!("{shard}/{log}: {bytes} bytes are damaged");
+        told.push(format!("{shard}/{log}: {bytes} bytes are damaged"));
     }
     for (count, what) in [
         (damage.urls_lost, "URLs are missing from the list"),
@@ -115,11 +133,11 @@ fn tell_damage(folder: &Path, damage: &Damage) -> u8 {
         ),
     ] {
         if count > 0 {
-            tell!("{shard}: {count} {what}");
+            told.push(format!("{shard}: {count} {what}"));
         }
     }
     let is_whole = damage.damaged.is_empty() && damage.urls_lost == 0 && damage.ends_lost == 0;
-    if is_whole { DONE } else { FAILED }
+    (if is_whole { DONE } else { FAILED }, told)
 }
 
 /// The end of `ringcrawl COMMAND`, which wrote its list to `out`.

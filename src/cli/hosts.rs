@@ -250,6 +250,7 @@ mod tests {
             let is_duplicate = *state == UrlState::Fetched(206);
             host.count(&Listed {
                 text: "http://a.test/",
+                via: None,
                 depth: 0,
                 state: *state,
                 tries: 1,

@@ -6,6 +6,7 @@
 #![deny(clippy::print_stdout, clippy::print_stderr, reason = "they panic where nothing can be written: see output")]
 
 mod bench;
+mod causes;
 mod check_config;
 mod crawl;
 mod crawl_logs;
@@ -16,11 +17,13 @@ mod inspect;
 mod json;
 mod lab;
 mod output;
+mod parties;
 mod plan;
 pub mod progress;
 mod rounds;
 mod scope;
 mod seed_ends;
+mod seeds;
 mod store;
 pub mod summary;
 mod terminal;
@@ -51,6 +54,8 @@ enum Command {
     Urls(urls::Urls),
     /// List the hosts that a crawl knows, one a line, with what came of their URLs.
     Hosts(hosts::Hosts),
+    /// List the seeds of a crawl, one a line, with what came of all that was reached from each.
+    Seeds(seeds::Seeds),
     /// Say why a URL or a host of a crawl is not fetched, and what is known of it.
     Why(why::Why),
     /// Ask what the scope's rules say of URLs.
@@ -99,6 +104,7 @@ pub fn main() -> ExitCode {
         Command::CheckConfig(arguments) => check_config::run(arguments),
         Command::Urls(arguments) => urls::run(&arguments),
         Command::Hosts(arguments) => hosts::run(&arguments),
+        Command::Seeds(arguments) => seeds::run(&arguments),
         Command::Why(arguments) => why::run(&arguments),
         Command::Scope(command) => scope::run(command),
         Command::Store(arguments) => store::run(arguments),

@@ -8,12 +8,14 @@
 //!
 //! Invariants: nothing is read here, neither clock nor counter: the numbers are handed in.
 //! Limits: numbers are shown in full up to `u64`; ratios are null when there is nothing to divide by.
+//! It ends in what may be done: what ended without a page, by cause, and the commands that list it (`causes`).
 //! Leaves to others: measuring (`stats`, `boot`), printing (`cli::crawl`, `cli::demo`).
 
 use std::fmt::Write as _;
 
 use serde::Serialize;
 
+use super::causes::CauseLines;
 use crate::grouped::grouped;
 use crate::outcome::{Blemish, Failure};
 use crate::stats::{Known, Totals};
@@ -40,6 +42,8 @@ pub struct Summary {
     pub rss_bytes_max: Option<u64>,
     /// CPU time of all threads, in user and kernel mode; `None`: not measured.
     pub cpu_time: Option<Duration>,
+    /// What ended without a page; empty: nothing, or it was not looked for.
+    pub(super) causes: CauseLines,
 }
 
 /// The summary as a program reads it. Names are part of the command line's promise: add, never rename.
@@ -91,6 +95,10 @@ pub struct SummaryJson {
     pub exchanged_per_page: Option<f64>,
     /// Pages of the shard with most, over those of the average shard.
     pub balance: Option<f64>,
+    /// What ended without a page in the whole crawl, by cause; hosts with the most pages. Empty in a crawl of more URLs than
+    /// are looked through at its end (`urls --causes` does).
+    #[serde(flatten)]
+    pub(super) causes: CauseLines,
 }
 
 impl Summary {
@@ -134,6 +142,7 @@ impl Summary {
             rss_bytes_max: self.rss_bytes_max,
             exchanged_per_page: self.exchanged_per_page(),
             balance: self.balance(),
+            causes: self.causes.clone(),
         }
     }
 
@@ -170,6 +179,10 @@ impl Summary {
         rows.count("responses", totals.responses, None);
         for (name, count) in status_classes(totals).filter(|(_, count)| *count > 0) {
             rows.count(&format!("  {name}"), count, share(count, totals.responses));
+            if name == "4xx" {
+                let remark = "answers to requests for robots.txt: there is none, or none for us".to_owned();
+                rows.some("    of robots.txt", totals.robots_4xx, Some(remark));
+            }
         }
         let failed = totals.failed();
         rows.count(
@@ -286,7 +299,7 @@ impl Summary {
         }
         let ended = if self.ended.is_empty() { "ended" } else { &self.ended };
         let run = if before.urls > 0 { "; this run resumed a crawl" } else { "" };
-        format!("{ended} after {}{run}\n\n{}", clock(self.elapsed), rows.align())
+        format!("{ended} after {}{run}\n\n{}{}", clock(self.elapsed), rows.align(), self.causes.human())
     }
 
     fn exchanged_per_page(&self) -> Option<f64> {

@@ -4,8 +4,10 @@
 //! time, URL, and where a URL waits or failed because something went wrong with its host, that. Behind the status of
 //! what was no page, but a wall, stands which one: `403 challenge`, `402 payment`; and behind that of what was cut,
 //! how: `200 cut-length`, `cut-time`, `cut-disconnect`, `cut-unspecified`. `fetched` is what a response came for,
-//! whatever its status; `denied` is what robots.txt forbids; `failed` is what else ended. `--json` has the same by
-//! names, a line each, and null for `-`; `wall`, `cut` and `trouble` are there where there was one.
+//! whatever its status; `denied` is what robots.txt forbids; `failed` is what else ended.
+//! With `--via` a last column is the page that linked to the URL first, or `-`.
+//! `--json` has the same by names, a line each, and null for `-`; `wall`, `cut` and `trouble` are there where there was
+//! one, and `via` is the page that linked to the URL first: null for a seed, and where that is not known.
 //! Limits: what went wrong at hosts is in memory, some 200 bytes for each that is in trouble.
 
 use std::collections::HashMap;
@@ -15,8 +17,10 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
+use super::causes::Causes;
 use super::crawl_logs::{self, CrawlLogs};
 use super::output::Stdout;
+use super::parties::Parties;
 use super::why::explains;
 use crate::log::{self, HostNote, Listed, ListingStep, UrlState};
 use crate::outcome::{Failure, Truncated, Wall};
@@ -41,9 +45,26 @@ pub struct Urls {
     /// Only URLs that begin so.
     #[arg(long, value_name = "URL", value_parser = log::prefix)]
     prefix: Option<Box<str>>,
+    /// Only URLs that this page linked to first, or redirected to.
+    #[arg(long, value_name = "URL", value_parser = page)]
+    linked_from: Option<Url>,
+    /// Only URLs that were reached from this seed.
+    #[arg(long, value_name = "URL", value_parser = page)]
+    seed: Option<Url>,
+    /// One more column: the page that linked to each URL first.
+    #[arg(long)]
+    via: bool,
+    /// Instead: what ended without a page, by cause, with an example and the command that lists the rest.
+    #[arg(long, conflicts_with_all = ["state", "host", "cause", "prefix", "linked_from", "seed", "via"])]
+    causes: bool,
     /// JSON, an object a line.
     #[arg(long)]
     json: bool,
+}
+
+/// A page, however it is written.
+fn page(text: &str) -> Result<Url, String> {
+    Url::parse(text).map_err(|error| format!("{error}; expected the URL of a page, such as https://example.org/list"))
 }
 
 /// A cause that is asked for.
@@ -127,6 +148,7 @@ struct Line<'a> {
     url: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     trouble: Option<String>,
+    via: Option<&'a str>,
 }
 
 impl Line<'_> {
@@ -139,7 +161,8 @@ impl Line<'_> {
         };
         let (time, wall) = (listed.seconds.map(crawl_logs::iso), listed.wall.map(Wall::as_str));
         let (cut, state) = (listed.cut.map(Truncated::as_str), State::of(listed.state));
-        Line { state, cause, wall, cut, tries: listed.tries, time, url: listed.text, trouble }
+        let Listed { text: url, via, tries, .. } = *listed;
+        Line { state, cause, wall, cut, tries, time, url, trouble, via }
     }
 
     fn columns(&self) -> String {
@@ -199,8 +222,17 @@ pub fn run(arguments: &Urls) -> ExitCode {
 }
 
 fn list(arguments: &Urls, out: &mut impl Write) -> io::Result<u8> {
+    if arguments.causes {
+        let (lines, code) = Causes::read(&arguments.dir)?;
+        match arguments.json {
+            true => lines.causes.iter().try_for_each(|line| writeln!(out, "{}", serde_json::to_string(line)?))?,
+            false => out.write_all(lines.human().trim_start().as_bytes())?,
+        }
+        return Ok(code);
+    }
     let host = arguments.host.as_deref().map(host_name).transpose()?;
     let logs = CrawlLogs::open(&arguments.dir)?;
+    let parties = arguments.seed.as_ref().map(|seed| party(&logs, seed)).transpose()?;
     let mut troubles = Troubles { is_running: logs.is_running(), ..Troubles::default() };
     logs.read(&mut |step| {
         let listed = match step {
@@ -213,15 +245,30 @@ fn list(arguments: &Urls, out: &mut impl Write) -> io::Result<u8> {
         };
         let is_wanted = arguments.state.is_none_or(|state| state == State::of(listed.state))
             && (arguments.cause.is_empty() || arguments.cause.iter().any(|cause| cause.is_of(listed.state)))
+            && arguments.linked_from.as_ref().is_none_or(|page| listed.via == Some(page.as_str()))
+            && parties.as_ref().is_none_or(|(parties, seed)| parties.of(&listed) == Some(*seed))
             && arguments.prefix.as_ref().is_none_or(|prefix| listed.text.starts_with(&**prefix))
             && host.as_deref().is_none_or(|host| Url::from_canonical(listed.text).is_ok_and(|url| url.host() == host));
         if !is_wanted {
             return Ok(());
         }
         let line = Line::of(&listed, troubles.of(&listed));
-        let text = if arguments.json { serde_json::to_string(&line)? } else { line.columns() };
+        let text = match (arguments.json, arguments.via) {
+            (true, _) => serde_json::to_string(&line)?,
+            (false, true) => format!("{}\t{}", line.columns(), line.via.unwrap_or("-")),
+            (false, false) => line.columns(),
+        };
         writeln!(out, "{text}")
     })
+}
+
+/// The parties of a crawl, and the place of `seed` among them.
+fn party(logs: &CrawlLogs, seed: &Url) -> io::Result<(Parties, u32)> {
+    let parties = Parties::read(logs)?;
+    let place = parties.place(seed).ok_or_else(|| {
+        io::Error::other(format!("{seed} is no seed of this crawl; `ringcrawl seeds DIR` lists them"))
+    })?;
+    Ok((parties, place))
 }
 
 /// A host as URLs have it: in lower case, and in ASCII.
@@ -240,11 +287,13 @@ mod tests {
 
     #[test]
     fn a_line_a_url() {
-        let line = |state, seconds| {
+        let line = |state, seconds: Option<u64>| {
             let wall = (state == UrlState::Fetched(403)).then_some(Wall::Challenge);
             let cut = (state == UrlState::Fetched(200)).then_some(Truncated::Length);
+            let via = Some("http://b.test/").filter(|_| seconds.is_some());
             let listed = Listed {
                 text: "http://a.test/",
+                via,
                 depth: 0,
                 state,
                 tries: 2,
@@ -260,9 +309,11 @@ mod tests {
         let at = Some(1_800_000_000);
         let (text, json) = line(UrlState::Fetched(404), at);
         assert_eq!(text, "fetched\t404\t2\t2027-01-15T08:00:00Z\thttp://a.test/");
-        let expected =
-            r#"{"state":"fetched","cause":"404","tries":2,"time":"2027-01-15T08:00:00Z","url":"http://a.test/"}"#;
-        assert_eq!(json, expected);
+        let expected = [
+            r#"{"state":"fetched","cause":"404","tries":2,"time":"2027-01-15T08:00:00Z","#,
+            r#""url":"http://a.test/","via":"http://b.test/"}"#,
+        ];
+        assert_eq!(json, expected.concat());
         let (text, json) = line(UrlState::Fetched(403), at);
         assert!(text.starts_with("fetched\t403 challenge\t2\t"), "{text}");
         assert!(json.contains(r#""cause":"403","wall":"challenge","#), "{json}");
@@ -271,6 +322,7 @@ mod tests {
         assert!(json.contains(r#""cause":"200","cut":"length","#), "{json}");
         assert!(line(UrlState::Waiting, None).0.starts_with("waiting\t-\t2\t-\t"));
         assert!(line(UrlState::Waiting, None).1.contains(r#""cause":null"#));
+        assert!(line(UrlState::Waiting, None).1.ends_with(r#""via":null}"#));
         assert!(line(UrlState::SetAside, None).0.starts_with("waiting\tset-aside\t"));
         assert!(line(UrlState::Failed(Failure::HostDead), at).0.starts_with("failed\thost-dead\t"));
         assert!(line(UrlState::Failed(Failure::RobotsDenied), at).0.starts_with("denied\trobots-denied\t"));

@@ -10,6 +10,7 @@ mod findings;
 mod holds;
 mod robots;
 mod told;
+mod way;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -23,7 +24,7 @@ use crate::boot::{self, ScopeFiles};
 use crate::config::Config;
 use crate::hops::Hops;
 use crate::http;
-use crate::log::UrlState;
+use crate::log::{ListingStep, UrlState};
 use crate::ring;
 use crate::scope::{Scope, Stage, Subject, Verdict};
 use crate::time::UnixTime;
@@ -31,6 +32,7 @@ use crate::url::Url;
 use findings::Findings;
 use robots::RobotsFound;
 pub(super) use told::{explains, meaning};
+use way::{Links, Way};
 
 /// Arguments of the subcommand.
 #[derive(clap::Args, Debug)]
@@ -81,6 +83,8 @@ struct Known {
     /// What becomes of the URL, or of the host's root, by the scope: when it is found, and when its turn comes. `None`: not to be told.
     scope: Option<[Verdict; 2]>,
     robots: RobotsFound,
+    /// The pages that led to the URL.
+    way: Way,
     /// Where the URL's last response lies.
     record: Option<String>,
     /// Where it led, if it was a redirect.
@@ -115,11 +119,26 @@ fn answer(arguments: &Why, out: &mut impl Write) -> io::Result<u8> {
     let logs = CrawlLogs::open(dir)?;
     let config = boot::kept_config(dir).map_err(io::Error::other)?.unwrap_or_default();
     let mut facts = Findings::new(asked.clone(), logs.rng_seed());
+    let mut links = Links::default();
     // What is damaged is told; whether the answer is known is another question.
     logs.read(&mut |step| {
         facts.take(&step);
+        if let (Asked::Url(_), ListingStep::Url(listed)) = (&asked, &step) {
+            links.take(listed);
+        }
         Ok(())
     })?;
+    let mut way = match &asked {
+        Asked::Url(url) => links.way(url),
+        Asked::Host(_) => Way::default(),
+    };
+    if !way.pages.is_empty() {
+        logs.read_silently(&mut |step| {
+            if let ListingStep::Url(listed) = &step {
+                way.take(listed);
+            }
+        })?;
+    }
     let (mut record, mut redirect) = (None, None);
     let (scope, robots) = match &asked {
         Asked::Url(url) => {
@@ -140,7 +159,7 @@ fn answer(arguments: &Why, out: &mut impl Write) -> io::Result<u8> {
     };
     let is_known = facts.is_known();
     let (now, is_running) = (ring::unix_now(), logs.is_running());
-    let known = Known { asked, now, is_running, config, facts, scope, robots, record, redirect };
+    let known = Known { asked, now, is_running, config, facts, way, scope, robots, record, redirect };
     let text = if arguments.json { format!("{}\n", told::as_json(&known)) } else { told::as_text(&known) };
     out.write_all(text.as_bytes())?;
     Ok(if is_known { DONE } else { FAILED })

@@ -23,7 +23,7 @@ use crate::backlinks::SiteLink;
 use crate::config;
 use crate::spool::{Block, ReadFor, Spool};
 use crate::time::{Duration, Instant};
-use crate::url::UrlBatch;
+use crate::url::{Found, UrlBatch, VIA_BYTES_MAX};
 
 /// The lanes to and from every other shard.
 #[derive(Debug)]
@@ -142,6 +142,9 @@ impl Content {
 struct Limits {
     batch_urls_max: usize,
     batch_bytes_max: usize,
+    /// Of the page that links to a URL, and of both together: else it is not told.
+    via_bytes_max: usize,
+    found_bytes_max: usize,
     piece_bytes_max: usize,
     batch_age_max: Duration,
     waiting_bytes_max: usize,
@@ -150,6 +153,8 @@ struct Limits {
 impl Lanes {
     /// Empty lanes to `shards` shards (its own stays unused) for URLs of at most `url_bytes_max` bytes.
     pub fn new(shards: u16, config: &config::Exchange, url_bytes_max: usize) -> Lanes {
+        let via_bytes_max = (config.ring_bytes / VIA_PARTS).min(VIA_BYTES_MAX);
+        let longest_bytes = url_bytes_max + via_bytes_max + 2 * ENTRY_HEAD_BYTES + Header::BYTES;
         Lanes {
             lanes: (0..shards).map(|_| Lane::default()).collect(),
             ready: VecDeque::new(),
@@ -166,9 +171,9 @@ impl Lanes {
             limits: Limits {
                 batch_urls_max: config.batch_urls_max.max(1),
                 // With the longest URL on top, a message stays under the quarter of the ring that it may take.
-                batch_bytes_max: (config.ring_bytes / 4)
-                    .saturating_sub(url_bytes_max + ENTRY_HEAD_BYTES + Header::BYTES)
-                    .clamp(1, BATCH_BYTES_MAX),
+                batch_bytes_max: (config.ring_bytes / 4).saturating_sub(longest_bytes).clamp(1, BATCH_BYTES_MAX),
+                via_bytes_max,
+                found_bytes_max: config.ring_bytes.saturating_sub(64),
                 piece_bytes_max: (config.ring_bytes / 4).saturating_sub(Header::BYTES + 1).max(1),
                 batch_age_max: config.batch_age_max,
                 waiting_bytes_max: config.waiting_bytes_max,
@@ -189,9 +194,11 @@ impl Lanes {
     }
 
     /// Adds one URL for shard `to`.
-    pub fn push(&mut self, now: Instant, to: u16, depth: u16, url: &str, spool: &mut Spool) {
+    pub fn push(&mut self, now: Instant, to: u16, found: Found<'_>, spool: &mut Spool) {
         let lane = &mut self.lanes[usize::from(to)];
-        if !lane.open.push(depth, url) {
+        let Limits { via_bytes_max, found_bytes_max, .. } = self.limits;
+        let is_told = |via: &&str| via.len() <= via_bytes_max && via.len() + found.url.len() <= found_bytes_max;
+        if !lane.open.push_found(Found { via: found.via.filter(is_told), ..found }) {
             return;
         }
         self.urls += 1;
@@ -532,6 +539,8 @@ fn next_tick(now: Instant, age: Duration) -> Instant {
     now.as_nanos().checked_div(age).map_or(now, |ticks| Instant::from_nanos((ticks + 1).saturating_mul(age)))
 }
 
+/// The page that links to a URL takes so small a part of a ring at most: else many shards would send few URLs at a time.
+const VIA_PARTS: usize = 64;
 /// What an entry of a batch takes besides the URL.
 const ENTRY_HEAD_BYTES: usize = 4;
 /// Links between sites that wait in a lane, in bytes.

@@ -19,8 +19,9 @@ use super::host_key;
 use super::parts::{ENTRY_BYTES, Parts};
 use crate::by_number::ByNumber;
 use crate::config;
+use crate::seed::SitePart;
 use crate::time::{Duration, Instant, WallClock};
-use crate::url::SiteKey;
+use crate::url::{SiteKey, Url};
 
 /// What a host or a site may cost; 0 is no bound.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -33,8 +34,11 @@ pub struct Bound {
     pub seconds: u32,
 }
 
-/// What the sites of seeds with options may cost, by the numbers of their keys.
+/// What the sites of seeds with options may cost, and their parts, by the numbers of their keys.
 pub type SiteBounds = ByNumber<Bound>;
+
+/// The parts of sites of which several have a budget of their own, by the numbers of the sites' keys.
+pub type SiteParts = ByNumber<Vec<SitePart>>;
 
 /// What one URL has cost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -74,6 +78,7 @@ pub struct Budgets {
     of_hosts: Bound,
     of_sites: Bound,
     of_seeds: Arc<SiteBounds>,
+    site_parts: Arc<SiteParts>,
     rng_seed: u64,
     clock: WallClock,
     parts: Parts<Spent>,
@@ -115,7 +120,22 @@ impl Budgets {
     ) -> Budgets {
         let [of_hosts, of_sites] = Bound::of_config(budget);
         let entries_max = usize::try_from(ram_bytes / ENTRY_BYTES).unwrap_or(usize::MAX);
-        Budgets { of_hosts, of_sites, of_seeds, rng_seed, clock, parts: Parts::default(), entries_max, uncounted: 0 }
+        let (site_parts, parts) = (Arc::default(), Parts::default());
+        Budgets { of_hosts, of_sites, of_seeds, site_parts, rng_seed, clock, parts, entries_max, uncounted: 0 }
+    }
+
+    /// The same where these parts of sites have budgets of their own.
+    pub fn of_parts(self, site_parts: Arc<SiteParts>) -> Budgets {
+        Budgets { site_parts, ..self }
+    }
+
+    /// The key under which a URL of `site` is counted: the site's, or that of its part.
+    pub fn key(&self, url: &Url, site: SiteKey) -> SiteKey {
+        if self.site_parts.is_empty() {
+            return site;
+        }
+        let parts = self.site_parts.get(&site.number()).map(Vec::as_slice).unwrap_or_default();
+        SitePart::of(parts, url).map_or(site, |part| SiteKey::new(self.rng_seed, &part.name()))
     }
 
     /// The wall clock was set.

@@ -57,7 +57,7 @@ impl Frontier {
                 let end = self.page_fetched(now, job, outcome, counts);
                 let host = &self.hosts[id];
                 let cost = (end == End::Over).then(|| cost(outcome));
-                self.budgets.ended(&host.name, host.site, cost);
+                self.budgets.ended(&host.name, self.budgets.key(&job.url, host.site), cost);
                 self.allowances.ended(host.site, cost.is_some_and(|cost| cost.is_page));
                 end
             }

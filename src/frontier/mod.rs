@@ -66,7 +66,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 pub use crate::politeness::Ledger;
 pub use allowances::{Allowances, allowance};
-pub use budgets::{Bound, Budgets, Cost, SiteBounds};
+pub use budgets::{Bound, Budgets, Cost, SiteBounds, SiteParts};
 pub use finish::End;
 pub use link_counts::ENTRY_BYTES as LINK_COUNT_BYTES;
 pub use ranks::{BYTES_EACH_MAX as RANK_BYTES_MAX, Ranks};
@@ -197,7 +197,7 @@ impl Frontier {
 
     /// What an earlier run has spent on a URL.
     pub fn replayed(&mut self, url: &Url, site: SiteKey, cost: Cost) {
-        self.budgets.replayed(url.host(), site, cost);
+        self.budgets.replayed(url.host(), self.budgets.key(url, site), cost);
     }
 
     /// An earlier run had a page of a site.

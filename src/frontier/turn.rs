@@ -93,7 +93,8 @@ impl Frontier {
                 self.settle(entry, failure);
                 continue;
             }
-            match self.budgets.left(now, &self.hosts[id].name, self.hosts[id].site) {
+            let site = self.budgets.key(&entry.url, self.hosts[id].site);
+            match self.budgets.left(now, &self.hosts[id].name, site) {
                 Left::Enough => {}
                 Left::Nothing => {
                     self.settle(entry, Failure::OverBudget);
@@ -386,7 +387,7 @@ impl Frontier {
         let job = self.request(id, JobKind::Page, url, now)?;
         if job.kind == JobKind::Page {
             let host = &mut self.hosts[id];
-            self.budgets.took(now, &host.name, host.site);
+            self.budgets.took(now, &host.name, self.budgets.key(&job.url, host.site));
             self.allowances.took(host.site);
             host.backlog.take_current();
             // Another try has no turn of its own.
@@ -576,6 +577,7 @@ impl Frontier {
             turns: Turns::default(),
             number: 0,
             depth: 0,
+            via: None,
             attempt: 0,
             began: now,
             deadline,

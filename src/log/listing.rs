@@ -20,7 +20,7 @@ use super::{End, EndEntries, EndKind, HostNote, LogFile, UrlEntries};
 use crate::backlinks::SiteLink;
 use crate::hops::Hops;
 use crate::outcome::{Failure, Truncated, Wall};
-use crate::url::UrlBatch;
+use crate::url::{Found, UrlBatch};
 
 /// The logs of one shard on their way into a list.
 #[derive(Debug)]
@@ -64,6 +64,8 @@ pub enum ListingStep<'a> {
 pub struct Listed<'a> {
     /// Its text.
     pub text: &'a str,
+    /// The page that linked to it first, or redirected to it; `None`: it is a seed, or that is not known.
+    pub via: Option<&'a str>,
     /// The bits of its `Hops`.
     pub depth: u16,
     /// How it stands.
@@ -200,24 +202,24 @@ impl Listing {
             self.ends.at_least(head.mark);
         }
         // Before those that are accepted: a block of a redistributed log may have one among both.
-        self.aside.extend(without_external(&entries.aside).map(|(_, text)| hash(text)));
-        for (number, (depth, text)) in (head.first..).zip(entries.accepted.iter()) {
+        self.aside.extend(without_external(&entries.aside).map(|found| hash(found.url)));
+        for (number, found) in (head.first..).zip(entries.accepted.found()) {
             if !self.aside.is_empty() {
-                self.aside.remove(&hash(text));
+                self.aside.remove(&hash(found.url));
             }
             let last = self.lasts.get(number as usize).copied().unwrap_or_default();
             let detail = self.details.get(&number).map(|words| &**words).unwrap_or_default();
-            each(ListingStep::Url(Listed { detail, ..last.listed(text, depth) }));
+            each(ListingStep::Url(Listed { detail, ..last.listed(found) }));
         }
         Some(())
     }
 
     fn aside_block(&mut self, payload: &[u8], each: &mut dyn FnMut(ListingStep<'_>)) -> Option<()> {
         let aside: UrlBatch = UrlEntries::from_payload(payload)?.aside;
-        for (depth, text) in without_external(&aside) {
-            if self.aside.remove(&hash(text)) {
+        for found in without_external(&aside) {
+            if self.aside.remove(&hash(found.url)) {
                 let state = UrlState::SetAside;
-                each(ListingStep::Url(Listed { state, ..LastEnd::default().listed(text, depth) }));
+                each(ListingStep::Url(Listed { state, ..LastEnd::default().listed(found) }));
             }
         }
         Some(())
@@ -277,7 +279,8 @@ impl LastEnd {
         LastEnd { seconds, code, flags: flags | cut << CUT_SHIFT, tries: end.tries }
     }
 
-    fn listed(self, text: &str, depth: u16) -> Listed<'_> {
+    fn listed(self, found: Found<'_>) -> Listed<'_> {
+        let Found { via, depth, url: text } = found;
         let state = match self.code {
             0 => UrlState::Waiting,
             status @ 1..FAILURES_FROM => UrlState::Fetched(status),
@@ -292,13 +295,13 @@ impl LastEnd {
             _ => is_challenge.then_some(Wall::Challenge),
         };
         let cut = usize::from(self.flags >> CUT_SHIFT).checked_sub(1).and_then(|cut| CUTS.get(cut).copied());
-        Listed { text, depth, state, tries: self.tries, is_duplicate, wall, cut, seconds, detail: "" }
+        Listed { text, via, depth, state, tries: self.tries, is_duplicate, wall, cut, seconds, detail: "" }
     }
 }
 
 /// Those of a crawl: what left its scope is listed elsewhere.
-fn without_external(aside: &UrlBatch) -> impl Iterator<Item = (u16, &str)> {
-    aside.iter().filter(|(depth, _)| *depth != Hops::EXTERNAL.bits())
+fn without_external(aside: &UrlBatch) -> impl Iterator<Item = Found<'_>> {
+    aside.found().filter(|found| found.depth != Hops::EXTERNAL.bits())
 }
 
 fn hash(text: &str) -> u64 {

@@ -15,7 +15,7 @@ mod ends;
 mod host_note;
 mod journal;
 mod listing;
-mod number;
+pub(crate) mod number;
 mod reader;
 mod redistribution;
 mod replay;
@@ -39,7 +39,7 @@ pub use waiting_sites::waiting_sites;
 use std::collections::VecDeque;
 
 use crate::backlinks::SiteLink;
-use crate::url::UrlBatch;
+use crate::url::{Found, UrlBatch};
 use block::{BlockHead, Packer};
 
 /// A file of a shard's logs.
@@ -158,16 +158,16 @@ impl Log {
     }
 
     /// A URL is accepted; its number.
-    pub fn accept(&mut self, depth: u16, url: &str) -> u64 {
-        self.urls.accepted.push(depth, url);
+    pub fn accept(&mut self, found: Found<'_>) -> u64 {
+        self.urls.accepted.push_found(found);
         self.close_urls(BLOCK_BYTES);
         self.next_url += 1;
         self.next_url - 1
     }
 
     /// A URL finds no room.
-    pub fn set_aside(&mut self, depth: u16, url: &str) {
-        self.urls.aside.push(depth, url);
+    pub fn set_aside(&mut self, found: Found<'_>) {
+        self.urls.aside.push_found(found);
         self.close_urls(BLOCK_BYTES);
     }
 
@@ -361,7 +361,7 @@ mod tests {
         urls.push(0, &text);
         for number in 0..200_000 {
             if number % 1_000 == 0 {
-                log.accept(0, &text);
+                log.accept(Found::unlinked(0, &text));
                 log.send(1, 1 + number, &urls);
             }
             let place = Some(RecordPlace {

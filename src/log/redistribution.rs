@@ -18,7 +18,7 @@ use super::{Append, End, EndKind, Log, LogFile, Owner};
 use crate::by_number::ByNumber;
 use crate::hops::Hops;
 use crate::route::{Partition, shard_of_key};
-use crate::url::{SiteKey, Url, UrlBatch};
+use crate::url::{Found, SiteKey, Url, UrlBatch};
 
 /// The files of both.
 pub trait RedistributedFiles {
@@ -177,11 +177,11 @@ impl NewLogs {
     /// What is read first.
     fn take_url(&mut self, step: ReplayStep<'_>, over: &mut OverUrls, linked: &mut LinkedSites) {
         match step {
-            ReplayStep::Url { number, depth, text, is_over, .. } => {
+            ReplayStep::Url { number, depth, text, via, is_over, .. } => {
                 let rng_seed = self.rng_seed;
                 let Some((url, shard, log)) = self.log_of(text) else { return };
                 linked.found(&url, shard, rng_seed);
-                let new = log.accept(depth, text);
+                let new = log.accept(Found { via, depth, url: text });
                 over.note(number, is_over.then_some((shard, new)));
             }
             ReplayStep::Aside(urls) => self.set_aside(&urls),
@@ -227,14 +227,14 @@ impl NewLogs {
     }
 
     fn set_aside(&mut self, urls: &UrlBatch) {
-        for (depth, text) in urls.iter() {
+        for found in urls.found() {
             // What left the scope is nobody's: no site is given to a shard for it.
-            let log = match depth == Hops::EXTERNAL.bits() {
-                true => self.logs.get_mut(usize::from(shard_of_key(text.as_bytes(), self.to.shards()))),
-                false => self.log_of(text).map(|(.., log)| log),
+            let log = match found.depth == Hops::EXTERNAL.bits() {
+                true => self.logs.get_mut(usize::from(shard_of_key(found.url.as_bytes(), self.to.shards()))),
+                false => self.log_of(found.url).map(|(.., log)| log),
             };
             if let Some(log) = log {
-                log.set_aside(depth, text);
+                log.set_aside(found);
             }
         }
     }

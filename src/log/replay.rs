@@ -20,7 +20,7 @@ use super::{AskAgain, End, EndEntries, EndKind, HostNote, LogFile, RecordPlace, 
 use crate::backlinks::SiteLink;
 use crate::frontier::Cost;
 use crate::outcome::Failure;
-use crate::url::UrlBatch;
+use crate::url::{Found, UrlBatch};
 
 /// An earlier run that is taken up.
 #[derive(Debug)]
@@ -74,6 +74,8 @@ pub enum ReplayStep<'a> {
         depth: u16,
         /// Its text.
         text: &'a str,
+        /// The page that linked to it first, if it is known.
+        via: Option<&'a str>,
         /// Whether it needs no fetch any more.
         is_over: bool,
         /// Whether its last end was a response (`true`), or that nobody answered (`false`); `None` where it says neither.
@@ -298,7 +300,7 @@ impl Replay {
                 }
                 self.urls.block(head);
                 self.ends.at_least(head.mark);
-                for (number, (depth, text)) in (head.first..).zip(entries.accepted.iter()) {
+                for (number, Found { via, depth, url: text }) in (head.first..).zip(entries.accepted.found()) {
                     let mut is_over = self.over.get(number);
                     if let Some((_, again)) =
                         self.again.as_mut().filter(|(chosen, _)| is_over && chosen.is_of_url(text))
@@ -310,7 +312,7 @@ impl Replay {
                     let was_answered = (answered || silent).then_some(answered);
                     let cost = self.costs.as_ref().and_then(|costs| costs.of(number));
                     let is_page = self.pages.as_ref().is_some_and(|pages| pages.get(number));
-                    each(ReplayStep::Url { number, depth, text, is_over, was_answered, cost, is_page });
+                    each(ReplayStep::Url { number, depth, text, via, is_over, was_answered, cost, is_page });
                 }
                 if !entries.aside.is_empty() {
                     each(ReplayStep::Aside(entries.aside));

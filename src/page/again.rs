@@ -47,6 +47,7 @@ impl PageReader {
             turns: Default::default(),
             number: 0,
             depth: 0,
+            via: None,
             attempt: 0,
             began: Instant::ZERO,
             deadline: Instant::NEVER,

@@ -412,6 +412,8 @@ impl Page<'_> {
     fn count(&self, stats: &mut Totals) {
         stats.coded += u64::from(self.decoded.coding.is_some());
         stats.status(self.fetched.status);
+        let is_robots_4xx = self.job.kind == JobKind::Robots && matches!(self.fetched.status, 400..500);
+        stats.robots_4xx += u64::from(is_robots_4xx);
         stats.bytes_wire += self.fetched.wire_bytes;
         stats.bytes_decoded += self.fetched.body_bytes;
         stats.pages += u64::from(self.is_page());

@@ -54,6 +54,9 @@ impl Page<'_> {
         let mut block = Vec::with_capacity(METADATA_BYTES);
         let out = &mut block;
         let hops = Hops::from_bits(job.depth);
+        if let Some(via) = &job.via {
+            write_field(out, "via", via.as_bytes());
+        }
         write_number(out, "hopsFromSeed", hops.links().into());
         write_number(out, "fetchTimeMs", transaction.timings.total.as_millis() as u64);
         write_number(out, "firstByteMs", transaction.timings.first_byte.as_millis() as u64);

@@ -23,6 +23,7 @@ fn job(kind: JobKind, url: &str) -> FetchJob {
         turns: Default::default(),
         number: 0,
         depth: 3,
+        via: None,
         attempt: 0,
         began: Instant::ZERO,
         deadline: Instant::NEVER,

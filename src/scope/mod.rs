@@ -42,7 +42,7 @@ use std::sync::Arc;
 use crate::config::{self, BadPorts, Config, Embeds, Follow};
 use crate::hops::Hops;
 use crate::outcome::Failure;
-use crate::seed::{Seed, site_options};
+use crate::seed::{Seed, SitePart, site_options, site_parts};
 use crate::url::{Site, Url, is_bad_port};
 use crate::work::Spent;
 
@@ -64,6 +64,8 @@ struct Limits {
     sites: HashSet<Box<str>>,
     /// Seeds' sites that have a depth of their own.
     depths: HashMap<Box<str>, u8>,
+    /// Parts of these sites that have one of their own.
+    part_depths: HashMap<Box<str>, Vec<SitePart>>,
     depth_max: u16,
     redirects_max: u16,
     url_bytes_max: usize,
@@ -115,6 +117,7 @@ impl Scope {
             hosts,
             sites,
             depths: HashMap::new(),
+            part_depths: HashMap::new(),
             depth_max: config.depth_max,
             redirects_max: config.redirects_max,
             url_bytes_max: config.url_bytes_max,
@@ -131,6 +134,8 @@ impl Scope {
             limits.embeds = config.links.embeds;
             let sites = site_options(seeds).into_iter();
             limits.depths = sites.filter_map(|(site, options)| Some((site, options.depth?))).collect();
+            limits.part_depths = site_parts(seeds);
+            limits.part_depths.retain(|_, parts| parts.iter().any(|part| part.options.depth.is_some()));
         }
         scope
     }
@@ -171,7 +176,7 @@ impl Scope {
         self.is_wanted(&Subject::of_site(url, site, hops))?;
         match () {
             // Its page has come so far, by the depth of its own site.
-            () if !hops.is_embed() && hops.links() > self.depth_max(site) => Err(Outside::Depth),
+            () if !hops.is_embed() && hops.links() > self.depth_max(url, site) => Err(Outside::Depth),
             () => Ok(()),
         }
     }
@@ -228,9 +233,17 @@ impl Scope {
     }
 
     /// Most links from a seed to a URL of `site`.
-    fn depth_max(&self, site: &str) -> u16 {
-        let Limits { depths, depth_max, .. } = &*self.limits;
-        if depths.is_empty() { *depth_max } else { depths.get(site).map_or(*depth_max, |depth| u16::from(*depth)) }
+    fn depth_max(&self, url: &Url, site: &str) -> u16 {
+        let Limits { depths, part_depths, depth_max, .. } = &*self.limits;
+        if depths.is_empty() {
+            return *depth_max;
+        }
+        let parts = part_depths.get(site).map(Vec::as_slice).unwrap_or_default();
+        let depth = match SitePart::of(parts, url) {
+            Some(part) => part.options.depth,
+            None => depths.get(site).copied(),
+        };
+        depth.map_or(*depth_max, u16::from)
     }
 
     /// What `scope.follow` says.

@@ -312,11 +312,15 @@ impl Shard {
 
     fn next_job(&mut self, now: Instant) -> Option<FetchJob> {
         let _stage = stage::enter(Stage::Frontier);
-        let job = self.frontier.next_job(now, &mut self.spool);
+        let mut job = self.frontier.next_job(now, &mut self.spool);
+        if let Some(page) = job.as_mut().filter(|job| job.kind == JobKind::Page) {
+            page.via = self.vias.of(page.number).map(Box::from);
+        }
         for Settled { url, number, tries, failure } in self.frontier.take_settled() {
             // Of a site without end there are millions, and nothing is wrong with them.
             if failure != Failure::OverBudget {
-                self.record_failure(now, &url, failure, (tries, None));
+                let via: Option<Box<str>> = self.vias.of(number).map(Box::from);
+                self.record_failure(now, &url, failure, (tries, None, via.as_deref()));
             }
             let (kind, seconds) = (EndKind::Failed(failure), self.clock.seconds(now));
             self.note_over(
@@ -378,13 +382,19 @@ impl Shard {
         }
     }
 
-    /// A URL has no response in the end, after so many tries, so far from a seed.
-    fn record_failure(&mut self, now: Instant, url: &Url, failure: Failure, (tries, depth): (u8, Option<u16>)) {
+    /// A URL has no response in the end, after so many tries, so far from a seed, found by that page.
+    fn record_failure(
+        &mut self,
+        now: Instant,
+        url: &Url,
+        failure: Failure,
+        (tries, depth, via): (u8, Option<u16>, Option<&str>),
+    ) {
         if !self.record_kinds.failure {
             return;
         }
         let hops = depth.map(|bits| Hops::from_bits(bits).links());
-        self.record(now, &Note::Failure(store::Failure { url, cause: failure.as_str(), tries, hops }));
+        self.record(now, &Note::Failure(store::Failure { url, cause: failure.as_str(), tries, via, hops }));
     }
 
     fn record(&mut self, now: Instant, note: &Note<'_>) {
@@ -465,7 +475,7 @@ impl Shard {
                 let kind = match outcome {
                     Outcome::Failed(failure) => {
                         let tries = job.attempt.saturating_add(1);
-                        self.record_failure(now, &job.url, *failure, (tries, Some(job.depth)));
+                        self.record_failure(now, &job.url, *failure, (tries, Some(job.depth), job.via.as_deref()));
                         if let Some(told) = &job.told {
                             self.log.note_detail(job.number, told.clone());
                         }

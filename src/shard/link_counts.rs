@@ -17,7 +17,7 @@ use crate::hops::Hops;
 use crate::outcome::{FetchJob, JobKind};
 use crate::stage::{self, Stage};
 use crate::time::Instant;
-use crate::url::{Url, UrlBatch};
+use crate::url::{Url, UrlBatch, VIA};
 
 /// Links to URLs of other shards that were found and not told yet.
 #[derive(Debug)]
@@ -65,7 +65,8 @@ impl GatheredLinks {
         let told = taken.map(|(shard, links)| {
             let mut counts = UrlBatch::new();
             for (url, links) in std::mem::take(links) {
-                counts.push(links, &url);
+                // That number is no count in a batch.
+                counts.push(links - u16::from(links == VIA), &url);
             }
             (shard, counts)
         });

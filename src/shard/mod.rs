@@ -25,6 +25,7 @@ mod phase;
 mod resume;
 mod site_links;
 mod urls;
+mod vias;
 mod writing;
 
 pub use effect::{DiskOp, Effect};
@@ -41,7 +42,7 @@ use crate::budget::PageBudget;
 use crate::config::{Config, Embeds, ExchangeMode, RecordKinds};
 use crate::exchange::message::{self, MessageKind};
 use crate::exchange::{Incoming, Lanes, Outgoing, Replicated, SentUrls};
-use crate::frontier::{self, Allowances, Budgets, Frontier, Ledger, Ranks, SiteBounds};
+use crate::frontier::{self, Allowances, Budgets, Frontier, Ledger, Ranks, SiteBounds, SiteParts};
 use crate::http::Decoder;
 use crate::log::{AskAgain, Log, Owner, Reopened, Replay};
 use crate::names::Lookups;
@@ -69,6 +70,7 @@ use keys::Keys;
 use link_counts::GatheredLinks;
 use network::Network;
 use site_links::FoundLinks;
+use vias::Vias;
 use writing::DiskBacklog;
 
 /// The brain of one shard.
@@ -136,6 +138,8 @@ pub struct Shard {
     lanes: Lanes,
     spool: Spool,
     log: Log,
+    /// The pages that link to what waits.
+    vias: Vias,
     commits: Commits,
     journal_bytes_max: u64,
     /// URLs that are asked for again, which is not written down yet: nothing is fetched before that.
@@ -188,6 +192,8 @@ pub struct Setup {
     pub replicated: Replicated,
     /// What the sites of seeds with options may cost.
     pub site_bounds: Arc<SiteBounds>,
+    /// Parts of these sites that have bounds of their own.
+    pub site_parts: Arc<SiteParts>,
     /// How many pages may be fetched; one for all shards.
     pub budget: Arc<PageBudget>,
     /// What earlier crawls have stored; one for all shards.
@@ -225,6 +231,7 @@ impl Setup {
             ranks: Arc::default(),
             replicated: Replicated::default(),
             site_bounds: Arc::default(),
+            site_parts: Arc::default(),
             earlier: Arc::default(),
             name_servers: 1,
             crawl: rng_seed,
@@ -270,11 +277,15 @@ impl Shard {
         let ram_bytes = config.budget.ram_bytes_max / parts;
         let allowances = Allowances::new(&config, ram_bytes);
         let budgets = Budgets::new(&config.budget, setup.site_bounds, rng_seed, setup.clock, ram_bytes);
+        let budgets = budgets.of_parts(setup.site_parts);
         let replay = if budgets.are_set() { replay.with_costs() } else { replay };
         let replay = if allowances.are_set() { replay.with_pages() } else { replay };
         let found_links = FoundLinks::of(&allowances);
         let gathered_links = GatheredLinks::of(&config, shards);
         let counts_bytes = budgets.count_bytes();
+        let told = config.store.records.metadata || config.store.records.failure;
+        let vias_bytes_max =
+            if told { config.frontier.ram_bytes_max / u64::from(shards.max(1)) / VIA_PARTS } else { 0 };
         // What was fetched as an embed may be another page's external link.
         let lists_embeds = config.lists_external_links() && config.links.embeds != Embeds::Off;
         let follows_seen_links = gathered_links.is_some() || !config.exchange.mode.keeps_parts() || lists_embeds;
@@ -327,6 +338,7 @@ impl Shard {
             redirecting: Recent::default(),
             spool: Spool::new(SPOOL_FILE_BYTES_MAX),
             log: Log::new(owner, shards, files.journal.last().map_or(0, |last| last + 1)),
+            vias: Vias::new(usize::try_from(vias_bytes_max).unwrap_or(usize::MAX)),
             commits: Commits::new(sync_interval),
             journal_bytes_max,
             reopened: None,
@@ -534,7 +546,8 @@ impl Shard {
 
     /// Bytes of memory: visited set, queues, rules of robots.txt.
     pub fn ram_bytes(&self) -> (u64, u64, u64) {
-        (self.visited.bytes(), self.frontier.ram_bytes(), self.frontier.rules_bytes())
+        let waiting = self.frontier.ram_bytes() + self.vias.ram_bytes();
+        (self.visited.bytes(), waiting, self.frontier.rules_bytes())
     }
 
     /// The wall clock was set. What is in the log goes by the clock as it was, so what still holds is noted anew.
@@ -606,6 +619,8 @@ impl Shard {
     }
 }
 
+/// The pages that link to what waits take so small a part of what that may take itself, besides it.
+const VIA_PARTS: u64 = 16;
 /// A site has at most so many times as many URLs as there is room for.
 pub(crate) const URL_TIMES_FREE: u64 = 15;
 /// Places in which the URLs of sites are counted.

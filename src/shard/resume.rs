@@ -12,7 +12,7 @@ use crate::log::{End, EndKind, HostNote, Replay, ReplayStep};
 use crate::route::Claim;
 use crate::spool::ReadFor;
 use crate::time::{Duration, Instant};
-use crate::url::{Site, Url, UrlBatch};
+use crate::url::{Found, Site, Url, UrlBatch};
 use crate::visited::Seen;
 
 impl Shard {
@@ -147,7 +147,7 @@ impl Shard {
 
     fn replayed(&mut self, now: Instant, step: ReplayStep<'_>) {
         match step {
-            ReplayStep::Url { number, depth, text, is_over, was_answered, cost, is_page } => {
+            ReplayStep::Url { number, depth, text, via, is_over, was_answered, cost, is_page } => {
                 let Ok(url) = Url::from_canonical(text) else { return };
                 self.known += 1;
                 self.claim(url.host(), self.index);
@@ -162,6 +162,9 @@ impl Shard {
                 if is_over && is_page {
                     let site = self.site_key(&url);
                     self.frontier.had_page(site);
+                }
+                if let Some(via) = via.filter(|_| !is_over) {
+                    self.vias.note(number, via);
                 }
                 self.remember(now, &url, Ticket { number, depth, is_strangers: false }, is_over);
             }
@@ -245,17 +248,17 @@ impl Shard {
 
     /// What was set aside gets another chance. What finds no room again stands in the log already.
     pub(super) fn reconsider(&mut self, now: Instant, batch: &UrlBatch) {
-        for (depth, text) in batch.iter() {
-            let Ok(url) = Url::from_canonical(text) else { continue };
-            let Some((key, depth)) = self.key_if_ours(now, &url, depth) else { continue };
-            let seen = self.accept(now, key, &url, depth);
+        for Found { via, depth, url } in batch.found() {
+            let Ok(url) = Url::from_canonical(url) else { continue };
+            let Some((key, depth)) = self.key_if_ours(now, &url, (via, depth)) else { continue };
+            let seen = self.accept(now, key, &url, (via, depth));
             if !is_target(depth) || self.keys.are_urls() && !self.redirecting.holds(key) {
                 continue;
             }
             let lone_key = self.keys.lone_key(&url);
             match seen {
                 // The page of its key may have led here, and is known, or redirects led back to its own.
-                Seen::Before => drop(self.accept(now, lone_key, &url, depth)),
+                Seen::Before => drop(self.accept(now, lone_key, &url, (via, depth))),
                 // The same one may come again.
                 Seen::New if self.keys.are_urls() => {}
                 Seen::New => {
@@ -278,8 +281,8 @@ fn without_external(batch: UrlBatch) -> UrlBatch {
         return batch;
     }
     let mut rest = UrlBatch::new();
-    for (depth, text) in batch.iter().filter(|(depth, _)| !is_external(*depth)) {
-        rest.push(depth, text);
+    for found in batch.found().filter(|found| !is_external(found.depth)) {
+        rest.push_found(found);
     }
     rest
 }

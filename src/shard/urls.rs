@@ -12,7 +12,7 @@ use crate::outcome::{FetchJob, JobKind};
 use crate::scope::Outside;
 use crate::stage::{self, Stage};
 use crate::time::Instant;
-use crate::url::{HashedUrls, Site, SiteKey, Url, UrlBatch};
+use crate::url::{Found, HashedUrls, Site, SiteKey, Url, UrlBatch, VIA};
 use crate::visited::Seen;
 
 impl Shard {
@@ -22,7 +22,7 @@ impl Shard {
     /// shard's own; it counts for its site, and nothing more is done for it.
     pub(super) fn found_by(&mut self, now: Instant, job: &FetchJob, links: &HashedUrls) {
         let page_site = self.sites.of(job.url.host()).name;
-        let page_key = self.keys.site(page_site);
+        let (page_key, via) = (self.keys.site(page_site), Some(job.url.as_str()));
         let is_of_embed = Hops::from_bits(job.depth).is_embed();
         // What led to a robots.txt is not known.
         let least = if job.kind == JobKind::Robots { self.scope.least_offsite(page_site) } else { 0 };
@@ -68,8 +68,8 @@ impl Shard {
             if !is_at_host && !hops.is_embed() {
                 self.linked(now, page_key, &url, owner);
             }
-            if let Some(depth) = self.keep_or_send(now, &url, *fingerprint, hops, owner) {
-                self.accept_or_note(now, *key, &url, depth);
+            if let Some(depth) = self.keep_or_send(now, &url, *fingerprint, (via, hops), owner) {
+                self.accept_or_note(now, *key, &url, (via, depth));
             }
             self.linked_by_page(now, job, &url, hops, owner);
         }
@@ -129,18 +129,18 @@ impl Shard {
     pub(super) fn sow(&mut self, now: Instant) {
         if self.replay.is_none() {
             for seed in std::mem::take(&mut self.seeds) {
-                if let Some((key, depth)) = self.key_if_ours(now, &seed, 0) {
-                    self.accept(now, key, &seed, depth);
+                if let Some((key, depth)) = self.key_if_ours(now, &seed, (None, 0)) {
+                    self.accept(now, key, &seed, (None, depth));
                 }
             }
         }
     }
 
     /// The key and the bits of `Hops` of what was found, if it is in scope and to be fetched here.
-    pub(super) fn key_if_ours(&mut self, now: Instant, url: &Url, depth: u16) -> Option<(u64, u16)> {
+    pub(super) fn key_if_ours(&mut self, now: Instant, url: &Url, (via, depth): Way<'_>) -> Option<(u64, u16)> {
         let hops = Hops::from_bits(depth);
         let owner = self.owner(url, hops).ok()?;
-        let depth = self.keep_or_send(now, url, self.keys.fingerprint(url), hops, owner)?;
+        let depth = self.keep_or_send(now, url, self.keys.fingerprint(url), (via, hops), owner)?;
         Some((self.keys.key(url), depth))
     }
 
@@ -171,7 +171,14 @@ impl Shard {
 
     /// The bits of `Hops` of what was found, if it is to be fetched here; what becomes of what is another shard's,
     /// `exchange.mode` says.
-    fn keep_or_send(&mut self, now: Instant, url: &Url, fingerprint: u64, hops: Hops, owner: u16) -> Option<u16> {
+    fn keep_or_send(
+        &mut self,
+        now: Instant,
+        url: &Url,
+        fingerprint: u64,
+        (via, hops): (Option<&str>, Hops),
+        owner: u16,
+    ) -> Option<u16> {
         if owner == self.index {
             return Some(hops.bits());
         }
@@ -194,7 +201,7 @@ impl Shard {
             return None;
         }
         self.commits.note(now);
-        self.lanes.push(now, owner, hops.bits(), url.as_str(), &mut self.spool);
+        self.lanes.push(now, owner, Found { via, depth: hops.bits(), url: url.as_str() }, &mut self.spool);
         None
     }
 
@@ -211,7 +218,7 @@ impl Shard {
         }
         let _stage = stage::enter(Stage::Journal);
         self.external += 1;
-        self.log.set_aside(Hops::EXTERNAL.bits(), url.as_str());
+        self.log.set_aside(Found::unlinked(Hops::EXTERNAL.bits(), url.as_str()));
         self.commits.note(now);
     }
 
@@ -223,11 +230,15 @@ impl Shard {
         self.commits.note(now);
         let keys = self.keys.of_batch(batch);
         let seen = self.are_seen(&keys);
-        let mut url = Url::unwritten(0);
-        // Which sites link to them it does not say. What was found within a tenth of a second is mostly of few.
+        let (mut url, mut via) = (Url::unwritten(0), None);
+        // Which sites link to them is not looked at. What was found within a tenth of a second is mostly of few.
         let linker = self.keys.site(&format!("batch {}", self.stats.exchanged_in));
         self.frontier.begin_strangers_links(linker);
         for ((depth, bytes), (key, is_seen)) in batch.raw().zip(keys.into_iter().zip(seen)) {
+            if depth == VIA {
+                via = UrlBatch::via_of(bytes);
+                continue;
+            }
             let hops = Hops::from_bits(depth);
             let leads_back = is_seen && hops.redirects() > 0 && self.redirecting.holds(key);
             if is_seen && !leads_back && !hops.is_seed() || url.read_canonical(bytes).is_err() {
@@ -235,7 +246,7 @@ impl Shard {
             }
             debug_assert_eq!(self.partition.shard_of(&url), self.index, "{url} was sent to the wrong shard");
             let key = if leads_back { self.keys.lone_key(&url) } else { key };
-            self.accept_or_note(now, key, &url, depth);
+            self.accept_or_note(now, key, &url, (via, depth));
         }
         self.frontier.end_links();
     }
@@ -259,9 +270,10 @@ impl Shard {
             true => self.partition.shard_of(target),
             false => self.partition.shard_of_found(target, Site::of(target.host()), self.index),
         };
-        if let Some(depth) = self.keep_or_send(now, target, self.keys.fingerprint(target), depth, owner) {
+        let via = Some(job.url.as_str());
+        if let Some(depth) = self.keep_or_send(now, target, self.keys.fingerprint(target), (via, depth), owner) {
             let lone_key = self.keys.lone_key(target);
-            self.accept_or_note(now, lone_key, target, depth);
+            self.accept_or_note(now, lone_key, target, (via, depth));
         }
     }
 
@@ -269,6 +281,7 @@ impl Shard {
     pub(super) fn note_over(&mut self, now: Instant, end: End) {
         let _stage = stage::enter(Stage::Journal);
         self.log.end(end);
+        self.vias.over(end.url);
         self.commits.note(now);
         self.over += 1;
         if let EndKind::Failed(failure) = end.kind {
@@ -277,10 +290,10 @@ impl Shard {
     }
 
     /// Accepts a URL, or notes that there is no room for it.
-    fn accept_or_note(&mut self, now: Instant, key: u64, url: &Url, depth: u16) {
-        if self.accept(now, key, url, depth) == Seen::Full && !self.recent_aside.is_again(key) {
+    fn accept_or_note(&mut self, now: Instant, key: u64, url: &Url, (via, depth): Way<'_>) {
+        if self.accept(now, key, url, (via, depth)) == Seen::Full && !self.recent_aside.is_again(key) {
             let _stage = stage::enter(Stage::Journal);
-            self.log.set_aside(depth, url.as_str());
+            self.log.set_aside(Found { via, depth, url: url.as_str() });
             self.commits.note(now);
         }
     }
@@ -291,7 +304,7 @@ impl Shard {
     }
 
     /// Takes a URL in, if it was not seen before, the visited set has room, and its site is within its share of that.
-    pub(super) fn accept(&mut self, now: Instant, key: u64, url: &Url, depth: u16) -> Seen {
+    pub(super) fn accept(&mut self, now: Instant, key: u64, url: &Url, (via, depth): Way<'_>) -> Seen {
         if Hops::from_bits(depth).is_seed() {
             // A seed may have been found before.
             let site = self.site_key(url);
@@ -312,8 +325,9 @@ impl Shard {
                 let number = {
                     let _stage = stage::enter(Stage::Journal);
                     self.commits.note(now);
-                    self.log.accept(depth, url.as_str())
+                    self.log.accept(Found { via, depth, url: url.as_str() })
                 };
+                via.into_iter().for_each(|via| self.vias.note(number, via));
                 let _stage = stage::enter(Stage::Frontier);
                 self.frontier.offer(now, url, site, Ticket { number, depth, is_strangers: false }, &mut self.spool);
             }
@@ -329,6 +343,9 @@ impl Shard {
         seen
     }
 }
+
+/// How a URL was found: by which page, if that is known, and the bits of its `Hops`.
+pub(super) type Way<'a> = (Option<&'a str>, u16);
 
 /// Whether a canonical URL is one of this origin.
 fn is_at(url: &[u8], origin: &str) -> bool {

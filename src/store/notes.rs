@@ -32,6 +32,8 @@ pub struct Failure<'a> {
     pub cause: &'a str,
     /// Requests that were tried.
     pub tries: u8,
+    /// The page that linked to it first, where that is known.
+    pub via: Option<&'a str>,
     /// Links from a seed, where that is known.
     pub hops: Option<u16>,
 }
@@ -78,6 +80,9 @@ impl CaptureWriter {
         write_field(&mut self.block, "outcome", b"failed");
         write_field(&mut self.block, "cause", failure.cause.as_bytes());
         write_number(&mut self.block, "tries", failure.tries.into());
+        if let Some(via) = failure.via {
+            write_field(&mut self.block, "via", via.as_bytes());
+        }
         if let Some(hops) = failure.hops {
             write_number(&mut self.block, "hopsFromSeed", hops.into());
         }
@@ -129,11 +134,13 @@ mod tests {
     #[test]
     fn failures_are_fields() {
         let url = Url::parse("http://a.example/").expect("a URL");
-        let mut failure = Failure { url: &url, cause: "dns-not-found", tries: 2, hops: Some(3) };
+        let via = Some("http://b.example/");
+        let mut failure = Failure { url: &url, cause: "dns-not-found", tries: 2, via, hops: Some(3) };
         let (head, block) = record_of(Note::Failure(failure));
         assert_eq!(head, "metadata http://a.example/ application/warc-fields");
-        assert_eq!(block, "outcome: failed\r\ncause: dns-not-found\r\ntries: 2\r\nhopsFromSeed: 3\r\n");
-        failure.hops = None;
+        let way = "via: http://b.example/\r\nhopsFromSeed: 3\r\n";
+        assert_eq!(block, format!("outcome: failed\r\ncause: dns-not-found\r\ntries: 2\r\n{way}"));
+        (failure.via, failure.hops) = (None, None);
         assert!(record_of(Note::Failure(failure)).1.ends_with("tries: 2\r\n"));
     }
 }

@@ -255,7 +255,7 @@ mod tests {
             assert!(segments.next_due().is_none_or(|due| due > now) && segments.ops.is_empty() != is_due);
             if noted.contains(&second) {
                 let time = UnixTime::from_micros(second * 1_000_000);
-                let note = Note::Failure(Failure { url: &url, cause: "dns-timeout", tries: 1, hops: None });
+                let note = Note::Failure(Failure { url: &url, cause: "dns-timeout", tries: 1, via: None, hops: None });
                 segments.append_note(now, time, &note).expect("appends");
             }
             while let Some(op) = segments.next_op() {

@@ -8,8 +8,13 @@
 //! | 2, little endian | length `n` of the text, 1–65,535 |
 //! | n | the canonical URL, ASCII |
 //!
+//!
+//! Which page linked to a URL is told where that matters: an entry with [`VIA`] in place of the depth has the page's URL, and is
+//! of all entries behind it up to the next such one; [`NO_VIA`] in place of the page says that none is known. So a page's links
+//! name it once, however many there are, and a batch in which no page is told is as long as ever.
 //! Invariants: a batch holds whole entries only; bytes from outside are checked once, on the way in.
-//! Limits: one URL is at most 65,535 bytes; longer ones are refused by `push`.
+//! Limits: one URL is at most 65,535 bytes; longer ones are refused by `push`. A page whose URL is longer than
+//! [`VIA_BYTES_MAX`] is not told.
 
 use super::{Url, canonical};
 
@@ -17,9 +22,37 @@ use super::{Url, canonical};
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct UrlBatch {
     bytes: Vec<u8>,
+    /// URLs, without the pages that link to them.
     len: usize,
+    /// Where the last entry begins that tells of a page.
+    via_at: Option<usize>,
 }
 
+/// A URL, and how it was found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Found<'a> {
+    /// The page that links to it, if one is known.
+    pub via: Option<&'a str>,
+    /// The way from a seed, as the bits of `Hops`.
+    pub depth: u16,
+    /// The URL.
+    pub url: &'a str,
+}
+
+impl<'a> Found<'a> {
+    /// One to which no page is known to link.
+    pub const fn unlinked(depth: u16, url: &'a str) -> Found<'a> {
+        Found { via: None, depth, url }
+    }
+}
+
+/// Stands in place of a depth where the text is the page that links to what follows. As `Hops` it is a way with more redirects
+/// than anybody follows, so it is never the way to a URL of a crawl.
+pub const VIA: u16 = u16::MAX >> 1;
+/// Most bytes of the URL of a page that is told: `scope.url_bytes_max` is as much by default.
+pub const VIA_BYTES_MAX: usize = 2_048;
+/// In place of such a page: none is known.
+const NO_VIA: &str = "-";
 const ENTRY_HEAD_BYTES: usize = 4;
 
 impl UrlBatch {
@@ -30,6 +63,24 @@ impl UrlBatch {
 
     /// Adds one URL; `false` (and nothing added) when it is empty or longer than 65,535 bytes.
     pub fn push(&mut self, depth: u16, url: &str) -> bool {
+        let is_pushed = self.push_entry(depth, url);
+        self.len += usize::from(is_pushed);
+        is_pushed
+    }
+
+    /// Adds one URL, and tells of the page that links to it unless the one before was that page's, too.
+    pub fn push_found(&mut self, found: Found<'_>) -> bool {
+        let Found { via, depth, url } = found;
+        let via = via.filter(|via| !via.is_empty() && via.len() <= VIA_BYTES_MAX);
+        if via != self.last_via() {
+            let at = self.bytes.len();
+            self.push_entry(VIA, via.unwrap_or(NO_VIA));
+            self.via_at = Some(at);
+        }
+        self.push(depth, url)
+    }
+
+    fn push_entry(&mut self, depth: u16, url: &str) -> bool {
         let Ok(length) = u16::try_from(url.len()) else { return false };
         if length == 0 {
             return false;
@@ -37,11 +88,21 @@ impl UrlBatch {
         self.bytes.extend_from_slice(&depth.to_le_bytes());
         self.bytes.extend_from_slice(&length.to_le_bytes());
         self.bytes.extend_from_slice(url.as_bytes());
-        self.len += 1;
         true
     }
 
-    /// Appends all of `other`.
+    /// The page that the next URL is of, unless another one is told.
+    fn last_via(&self) -> Option<&str> {
+        let (_, bytes) = RawEntries { rest: self.bytes.get(self.via_at?..)? }.next()?;
+        UrlBatch::via_of(bytes)
+    }
+
+    /// The page that an entry with [`VIA`] tells of.
+    pub fn via_of(bytes: &[u8]) -> Option<&str> {
+        str::from_utf8(bytes).ok().filter(|via| *via != NO_VIA)
+    }
+
+    /// Appends all of `other`, in which no page is told, nor here.
     pub fn extend(&mut self, other: &UrlBatch) {
         self.bytes.extend_from_slice(&other.bytes);
         self.len += other.len;
@@ -59,12 +120,24 @@ impl UrlBatch {
         }
     }
 
-    /// The entries, in order.
+    /// The URLs, in order.
     pub fn iter(&self) -> impl Iterator<Item = (u16, &str)> {
-        Entries { rest: &self.bytes }
+        self.found().map(|found| (found.depth, found.url))
     }
 
-    /// The entries as bytes, in order.
+    /// The URLs, in order, with the pages that link to them.
+    pub fn found(&self) -> impl Iterator<Item = Found<'_>> {
+        let mut via = None;
+        Entries { rest: &self.bytes }.filter_map(move |(depth, url)| {
+            if depth == VIA {
+                via = Some(url).filter(|via| *via != NO_VIA);
+                return None;
+            }
+            Some(Found { via, depth, url })
+        })
+    }
+
+    /// The entries as bytes, in order, also those that tell of pages.
     pub fn raw(&self) -> impl Iterator<Item = (u16, &[u8])> {
         RawEntries { rest: &self.bytes }
     }
@@ -122,15 +195,22 @@ impl UrlBatch {
     /// Forgets the URLs, keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
-        self.len = 0;
+        (self.len, self.via_at) = (0, None);
     }
 
     /// Takes the byte form back; `None` when `bytes` are not whole entries of UTF-8 text.
     pub fn from_bytes(bytes: Vec<u8>) -> Option<UrlBatch> {
         let mut entries = Entries { rest: &bytes };
-        let len = entries.by_ref().count();
+        let (mut len, mut via_at, mut at) = (0, None, 0);
+        while let Some((depth, _)) = entries.next() {
+            match depth {
+                VIA => via_at = Some(at),
+                _ => len += 1,
+            }
+            at = bytes.len() - entries.rest.len();
+        }
         entries.rest.is_empty().then_some(())?;
-        Some(UrlBatch { bytes, len })
+        Some(UrlBatch { bytes, len, via_at })
     }
 }
 
@@ -169,6 +249,7 @@ impl<'a> Iterator for RawEntries<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hops::{Hops, REDIRECTS_MAX};
 
     #[test]
     fn bytes_there_and_back() {
@@ -180,6 +261,39 @@ mod tests {
         let again = UrlBatch::from_bytes(batch.as_bytes().to_vec()).unwrap();
         assert_eq!(again, batch);
         assert_eq!(again.iter().collect::<Vec<_>>(), [(0, "http://a.test/"), (65_535, "https://b.test/x?y")]);
+    }
+
+    #[test]
+    fn a_page_is_told_once_for_all_its_links_in_a_row() {
+        let found = |via: Option<&'static str>, url| Found { via, depth: 1, url };
+        let (page, long) = (Some("http://a.test/page"), "x".repeat(VIA_BYTES_MAX + 1));
+        let all = [
+            found(None, "http://seed.test/"),
+            found(page, "http://a.test/1"),
+            found(page, "http://a.test/2"),
+            found(Some("http://b.test/"), "http://a.test/3"),
+            found(page, "http://a.test/4"),
+            found(None, "http://seed.test/2"),
+            found(None, "http://seed.test/3"),
+        ];
+        let mut batch = UrlBatch::new();
+        assert!(all.into_iter().all(|found| batch.push_found(found)));
+        let again = UrlBatch::from_bytes(batch.as_bytes().to_vec()).expect("whole entries");
+        assert_eq!((&again, again.len(), batch.len()), (&batch, all.len(), all.len()));
+        assert_eq!(again.found().collect::<Vec<_>>(), all);
+        assert_eq!(again.iter().map(|(_, url)| url).collect::<Vec<_>>(), all.map(|found| found.url));
+        let told = again.raw().filter(|(depth, _)| *depth == VIA).map(|(_, bytes)| UrlBatch::via_of(bytes));
+        assert_eq!(told.collect::<Vec<_>>(), [page, Some("http://b.test/"), page, None]);
+        // A batch that came goes on where it ends.
+        let mut on = again;
+        on.push_found(found(None, "http://seed.test/4"));
+        assert_eq!(on.as_bytes().len(), batch.as_bytes().len() + UrlBatch::entry_bytes("http://seed.test/4"));
+        // One that is too long is none, and no page costs nothing where none is told.
+        let (mut none, mut plain) = (UrlBatch::new(), UrlBatch::new());
+        none.push_found(Found { via: Some(&long), depth: 3, url: "http://a.test/" });
+        plain.push(3, "http://a.test/");
+        assert_eq!(none, plain);
+        assert!(Hops::from_bits(VIA).redirects() > REDIRECTS_MAX && VIA != Hops::EXTERNAL.bits());
     }
 
     #[test]

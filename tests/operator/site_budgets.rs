@@ -6,6 +6,7 @@ use ringcrawl::lab::TempFolder;
 use ringcrawl::url::Url;
 use ringcrawl::web::ModelConfig;
 
+use super::seeds::{config, names_server, page};
 use crate::rig::harvest::{Harvest, stored};
 use crate::rig::program::{run, start};
 use crate::rig::web::{self, web};
@@ -71,4 +72,35 @@ fn budgets_hold_over_kills_and_another_number_of_shards() {
     assert_eq!((json["ended"].as_str(), json["urls_over_budget"].as_u64() > Some(0)), (Some("finished"), true));
     let (sites, _) = pages(&stored(&dir));
     assert!(sites.values().any(|pages| *pages > 60) && of_seed(&sites) <= 35 + UNSAID_MAX, "{sites:?}");
+}
+
+/// Two hosts of a site, two directories of a host, and what is in neither: each seed has its own pages, also over a restart.
+#[test]
+fn two_seeds_of_a_site_keep_their_own_options() {
+    let folder = TempFolder::new("site-parts");
+    let (addr, _) = names_server(|place, port| {
+        let mut links: String = (0..12).map(|number| format!("<a href=p{number}>x</a>")).collect();
+        if place == "a.s.test/" {
+            links.push_str(&format!("<a href='http://c.s.test:{port}/'>a host without a seed</a>"));
+        }
+        page(&links)
+    });
+    let (port, dir) = (addr.port(), folder.at("crawl"));
+    let config = config(&folder, "");
+    let seeds = [("a.s.test", "", 3), ("b.s.test", "", 5), ("s.test", "x/", 2), ("s.test", "y/", 4)];
+    let lines: Vec<String> =
+        seeds.iter().map(|(host, path, pages)| format!("http://{host}:{port}/{path} pages={pages}")).collect();
+    let arguments: Vec<&str> =
+        ["crawl", "--dir", &dir, "-c", &config].into_iter().chain(lines.iter().map(String::as_str)).collect();
+    run(&[&*arguments, &["--pages-max", "7"]].concat()).expect(0);
+    run(&arguments).expect(0);
+    let pages = |prefix: &str| {
+        run(&["urls", &dir, "--cause", "200", "--prefix", &format!("http://{prefix}")]).expect(0).out.lines().count()
+    };
+    for (host, path, expected) in seeds {
+        assert_eq!(pages(&format!("{host}:{port}/{path}")), expected, "{host}/{path}");
+    }
+    assert_eq!(pages(&format!("c.s.test:{port}/")), 4, "the last line holds for the rest");
+    let over = run(&["urls", &dir, "--cause", "over-budget"]).expect(0).out;
+    assert_eq!(over.lines().count(), 5 * 13 - (3 + 5 + 2 + 4 + 4));
 }

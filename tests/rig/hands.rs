@@ -74,6 +74,7 @@ pub fn job(url: &str) -> FetchJob {
         turns: Default::default(),
         number: 0,
         depth: 0,
+        via: None,
         attempt: 0,
         began: Instant::ZERO,
         deadline: Instant::NEVER,

@@ -208,6 +208,7 @@ fn job(url: &Url) -> FetchJob {
         turns: Default::default(),
         number: 0,
         depth: 0,
+        via: None,
         attempt: 0,
         began: Instant::ZERO,
         deadline: Instant::NEVER,

@@ -26,6 +26,7 @@ fn summary() -> Summary {
         chains_recognized: 50,
         retries: 7,
         statuses: [1, 0, 12_345, 300, 350, 4],
+        robots_4xx: 310,
         ..Totals::default()
     };
     for (failure, count) in [(Failure::DnsNotFound, 30), (Failure::DnsTimeout, 70)] {
@@ -43,6 +44,7 @@ fn summary() -> Summary {
         last_trouble: Some("dead.test: robots.txt: connection refused, given up after 3 tries".into()),
         rss_bytes_max: Some(123_456_789),
         cpu_time: Some(Duration::from_millis(15_000)),
+        causes: CauseLines::default(),
     }
 }
 
@@ -60,6 +62,7 @@ finished after 00:10
     2xx                    12,345  95.0 %
     3xx                       300  2.3 %
     4xx                       350  2.7 %
+      of robots.txt           310  answers to requests for robots.txt: there is none, or none for us
     5xx                         4  0.0 %
     other                       1  0.0 %
   failures                    100  0.8 % of outcomes
@@ -135,11 +138,11 @@ fn programs_read_stable_names() {
     let json = serde_json::to_value(summary().json()).expect("plain numbers");
     let names: Vec<&String> = json.as_object().expect("an object").keys().collect();
     let expected = "ended elapsed_seconds shards pages_per_second pages_per_second_per_core pages duplicates responses \
-        bytes_wire bytes_decoded bytes_stored records revisits coded links listings sitemaps pdfs not_stored hosts visited exchanged_out exchanged_in robots_denied urls_over_budget \
+        bytes_wire bytes_decoded bytes_stored records revisits coded links listings sitemaps pdfs not_stored hosts visited exchanged_out exchanged_in robots_denied robots_4xx urls_over_budget \
         dns_queries connections connections_further handshakes resumed chains_recognized retries ring_operations links_too_deep links_too_long \
         redirects_too_many seeds_led_outside seed_pages_led_outside links_dropped links_deferred links_advised_against links_other_formats links_over_bytes links_out_of_scope links_crossing links_crossing_dropped links_sent_before external_unlisted links_blocked set_aside over_share dns_answers over shard_millis shard_busy_millis reading_logs known_urls known_waiting urls_lost records_elsewhere hosts_left hosts_retried queued queued_lowered urls_lowered turns_over_allowance budget_uncounted in_flight lookups connections_open disk_backlog_bytes idle statuses \
         crawl crawl_before failures blemishes \
-        outages outage_seconds last_trouble idle_share waited stored_ratio cpu_seconds cpu_micros_per_page rss_bytes_max exchanged_per_page balance";
+        outages outage_seconds last_trouble idle_share waited stored_ratio cpu_seconds cpu_micros_per_page rss_bytes_max exchanged_per_page balance causes largest_hosts slowest_hosts";
     let expected: Vec<&str> = expected.split_whitespace().collect();
     assert_eq!(names, expected);
     for (pointer, value) in [

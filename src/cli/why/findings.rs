@@ -287,6 +287,7 @@ mod tests {
             let seconds = (*state != UrlState::Waiting).then_some(index as u64);
             let listed = Listed {
                 text,
+                via: None,
                 depth: *depth,
                 state: *state,
                 tries: 1,

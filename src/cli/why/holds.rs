@@ -183,6 +183,7 @@ mod tests {
     use super::*;
     use crate::cli::why::findings::Findings;
     use crate::cli::why::robots::RobotsFound;
+    use crate::cli::why::way::Way;
     use crate::config::Config;
     use crate::time::UnixTime;
 
@@ -201,6 +202,7 @@ mod tests {
                 now,
                 is_running: true,
                 config: config.clone(),
+                way: Way::default(),
                 facts,
                 scope: None,
                 robots: RobotsFound::default(),

@@ -30,7 +30,11 @@ pub(super) fn as_text(known: &Known) -> String {
         line("and", &hold.text);
     }
     if let Some(url) = &known.facts.url {
-        line("found", &way(url));
+        line("found", &way(url, !known.way.pages.is_empty()));
+        for (place, page) in known.way.pages.iter().enumerate() {
+            let is_seed = known.way.is_whole && place + 1 == known.way.pages.len();
+            line("via", &format!("{page}{}", if is_seed { " (a seed)" } else { "" }));
+        }
         if let Some(seconds) = url.seconds {
             let again = if url.is_duplicate { ", with a body that was stored lately" } else { "" };
             line("ended", &format!("{} after {}{again}", iso(seconds), counted(url.tries.into(), "request")));
@@ -270,8 +274,8 @@ pub(super) fn linking(sites: u64) -> String {
     }
 }
 
-/// How the URL was found.
-fn way(url: &UrlFacts) -> String {
+/// How the URL was found; the pages are told behind it, if they are known.
+fn way(url: &UrlFacts, are_told: bool) -> String {
     let hops = Hops::from_bits(url.depth);
     if hops == Hops::default() {
         return "a seed".to_owned();
@@ -289,7 +293,7 @@ fn way(url: &UrlFacts) -> String {
     if hops.is_deferred() {
         way.push_str(", deferred");
     }
-    format!("{way} (which page linked to it is not kept)")
+    if are_told { way } else { format!("{way} (which page linked to it was not kept)") }
 }
 
 fn robots(known: &Known) -> String {
@@ -369,7 +373,7 @@ pub(super) fn as_json(known: &Known) -> Value {
             "state": state, "cause": cause, "tries": url.tries, "time": url.seconds.map(iso), "links": hops.links(),
             "redirects": hops.redirects(), "offsite": hops.offsite(), "deferred": hops.is_deferred(),
             "embed": hops.is_embed(), "duplicate": url.is_duplicate, "wall": url.wall.map(Wall::as_str),
-            "cut": url.cut.map(Truncated::as_str), "ahead": url.ahead, "record": known.record,
+            "cut": url.cut.map(Truncated::as_str), "ahead": url.ahead, "record": known.record, "via": known.way.pages,
             "redirect": known.redirect.as_ref().map(Url::as_str),
         })
     });

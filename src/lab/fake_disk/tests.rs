@@ -6,6 +6,7 @@ use super::*;
 use crate::log::{End, EndKind, Log, Owner, Replay, read_ends};
 use crate::spool::Block;
 use crate::store::frame::FrameWriter;
+use crate::url::Found;
 
 const OWNER: Owner = Owner { crawl: 1, shard: 0 };
 
@@ -61,7 +62,7 @@ fn sync(disk: &mut FakeDisk) {
 /// its way.
 fn logs() -> (FakeDisk, Log) {
     let (mut disk, mut log) = (FakeDisk::default(), Log::new(OWNER, 1, 0));
-    (0..10).for_each(|number| assert_eq!(log.accept(0, "http://a.test/"), number));
+    (0..10).for_each(|number| assert_eq!(log.accept(Found::unlinked(0, "http://a.test/")), number));
     assert!(log.take_append(true).is_some());
     log.freeze_ends();
     log.confirm_facts();

@@ -9,6 +9,7 @@ use crate::time::Duration;
 
 const CRAWL: u64 = 7;
 const RNG_SEED: u64 = 8;
+const SITE: &str = "http://www.site";
 
 /// Files of shards in memory.
 #[derive(Default)]
@@ -49,7 +50,12 @@ fn write(shard: u16, log: &mut Log, files: &mut Files) {
 }
 
 fn url(site: u64, page: u64) -> String {
-    format!("http://www.site{site}.test/{page}")
+    format!("{SITE}{site}.test/{page}")
+}
+
+/// The page that links to that one: of another site.
+fn via(site: u64, page: u64) -> Option<String> {
+    (page > 0).then(|| url(site + 1, page))
 }
 
 /// A link to a site.
@@ -66,11 +72,12 @@ fn written(shards: u16) -> Files {
             let shard = partition(shards).home_of(&format!("www.site{site}.test"));
             let log = &mut logs[usize::from(shard)];
             if page == 9 {
-                log.set_aside(9, &url(site, page));
+                log.set_aside(Found { via: via(site, page).as_deref(), depth: 9, url: &url(site, page) });
                 write(shard, log, &mut files);
                 continue;
             }
-            let number = log.accept(page as u16, &url(site, page));
+            let via = via(site, page);
+            let number = log.accept(Found { via: via.as_deref(), depth: page as u16, url: &url(site, page) });
             let end = |kind, place| End {
                 url: number,
                 kind,
@@ -99,9 +106,9 @@ fn written(shards: u16) -> Files {
         }
     }
     // For a URL that arrived, for one that was acknowledged and is nowhere, and for one that did not arrive.
-    for (number, text) in [(1, url(3, 0)), (2, url(4, 77)), (3, url(5, 78))] {
+    for (number, site, page) in [(1, 3, 0), (2, 4, 77), (3, 5, 78)] {
         let mut urls = UrlBatch::new();
-        urls.push(2, &text);
+        urls.push_found(Found { via: via(site, page).as_deref(), depth: 2, url: &url(site, page) });
         logs[0].send(1, number, &urls);
         write(0, &mut logs[0], &mut files);
         if number == 2 {
@@ -163,6 +170,9 @@ fn known(files: &mut Files, shards: u16) -> Known {
                 }
                 ListingStep::Url(listed) => {
                     assert_eq!(partition(shards).shard_of(&Url::parse(listed.text).unwrap()), shard);
+                    let (site, page) = listed.text[SITE.len()..].split_once(".test/").expect("a page of a site");
+                    let via = via(site.parse().expect("a number"), page.parse().expect("a number"));
+                    assert_eq!(listed.via, via.as_deref(), "{}", listed.text);
                     let state = (listed.state, listed.tries, listed.seconds, listed.is_duplicate);
                     let before = known.0.insert(listed.text.to_owned(), state);
                     assert_eq!(before, None, "{} is listed twice", listed.text);

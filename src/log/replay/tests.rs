@@ -37,16 +37,22 @@ fn end(url: u64, segment: u32, offset: u64) -> End {
     }
 }
 
+/// The page that links to a URL: the first were written by a version that told of none.
+fn via(number: u64) -> Option<&'static str> {
+    (number >= 3).then_some("http://a.test/2")
+}
+
 /// Ten URLs in blocks of their own, of which the even ones are over, with records of 100 bytes; a batch for another shard.
 fn written() -> Files {
     let (mut log, mut files) = (Log::new(OWNER, 3, 0), Files::new());
     for number in 0..10 {
-        assert_eq!(log.accept(number as u16, &format!("http://a.test/{number}")), number);
+        let found = Found { via: via(number), depth: number as u16, url: &format!("http://a.test/{number}") };
+        assert_eq!(log.accept(found), number);
         if number % 2 == 0 {
             log.end(end(number, 0, 100 * number));
         }
         let mut urls = UrlBatch::new();
-        urls.push(0, "http://b.test/");
+        urls.push_found(Found { via: via(number), depth: 0, url: "http://b.test/" });
         log.send(2, number + 1, &urls);
         write(&mut log, &mut files);
     }
@@ -65,11 +71,15 @@ fn read(files: &Files, segment_bytes: u64) -> Result<Taken, String> {
         let bytes = files.get(&file).map(Vec::as_slice).unwrap_or_default();
         let piece = &bytes[at as usize..bytes.len().min(at as usize + 1_000)];
         replay.read(piece, &mut |step| match step {
-            ReplayStep::Url { number, depth, text, is_over, .. } => {
+            ReplayStep::Url { number, depth, text, via: page, is_over, .. } => {
                 assert_eq!((u64::from(depth), text), (number, format!("http://a.test/{number}").as_str()));
+                assert_eq!(page, via(number));
                 urls.insert(number, is_over);
             }
-            ReplayStep::Batch { to: 2, number, urls } if urls.len() == 1 => batches.push(number),
+            ReplayStep::Batch { to: 2, number, urls } if urls.len() == 1 => {
+                assert_eq!(urls.found().next().and_then(|found| found.via), via(number - 1));
+                batches.push(number);
+            }
             ReplayStep::End(end) => assert!(!urls.contains_key(&end.url), "ends come first"),
             step => panic!("{step:?}"),
         })?;
@@ -128,7 +138,7 @@ fn who_answered_is_known_from_how_urls_ended() {
         None,
     ];
     for (url, kind) in (0..).zip(kinds) {
-        log.accept(0, &format!("http://a.test/{url}"));
+        log.accept(Found::unlinked(0, &format!("http://a.test/{url}")));
         if let Some((kind, _)) = kind {
             log.end(End { kind, place: None, ..end(url, 0, 0) });
         }
@@ -153,7 +163,7 @@ fn what_failed_is_opened_again_if_that_is_wanted() {
     let (mut log, mut files) = (Log::new(OWNER, 3, 0), Files::new());
     let failed = |url, failure| End { kind: EndKind::Failed(failure), place: None, ..end(url, 0, 0) };
     for url in 0..5 {
-        log.accept(0, &format!("http://a.test/{url}"));
+        log.accept(Found::unlinked(0, &format!("http://a.test/{url}")));
     }
     // The last word holds: 1 came in the end, and 2 failed in the end.
     log.end(failed(0, Failure::RobotsDenied));
@@ -189,7 +199,7 @@ fn files_of_others_are_refused() {
     let mut files = written();
     for owner in [Owner { shard: 2, ..OWNER }, Owner { crawl: 8, ..OWNER }] {
         let (mut log, mut others) = (Log::new(owner, 3, 0), Files::new());
-        log.accept(0, "http://c.test/");
+        log.accept(Found::unlinked(0, "http://c.test/"));
         write(&mut log, &mut others);
         let mut mixed = files.clone();
         mixed.insert(LogFile::Urls, others[&LogFile::Urls].clone());
@@ -258,7 +268,7 @@ fn files_of_a_journal_that_were_mixed_up_are_refused() {
 fn numbers_of_segments_that_are_gone_are_known() {
     let (mut log, mut files) = (Log::new(OWNER, 3, 0), Files::new());
     for url in 0..2 {
-        log.accept(url as u16, &format!("http://a.test/{url}"));
+        log.accept(Found::unlinked(url as u16, &format!("http://a.test/{url}")));
         log.end(end(url, 7, 100));
     }
     write(&mut log, &mut files);

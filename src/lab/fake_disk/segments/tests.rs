@@ -47,7 +47,7 @@ impl Storing {
         let (url, time) =
             (Url::parse(&format!("http://a.test/{number}")).expect("a URL"), UnixTime::from_micros(number));
         let place = if self.rng.percent(25) {
-            let note = Note::Failure(Failure { url: &url, cause: "test", tries: 1, hops: None });
+            let note = Note::Failure(Failure { url: &url, cause: "test", tries: 1, via: None, hops: None });
             self.writer.append_note(Instant::ZERO, time, &note).expect("memory");
             None
         } else {

@@ -1,0 +1,179 @@
+//! The seed that a URL came from: its party, as SCrawler calls all that is reached from one seed.
+//!
+//! Decides: the page that linked to a URL first is of the same party; so is what it redirected to. A sitemap that a robots.txt named is of
+//! the party of the first URL of that origin, for which the file was asked for. A URL of a log that does not tell of pages is of no party.
+//! Two passes over the logs: one for the hashes of URLs and pages, one for what is asked of each URL.
+//! Limits: 20 bytes a URL, 16 an origin, and the seeds' texts.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::crawl_logs::CrawlLogs;
+use crate::hops::Hops;
+use crate::log::{Listed, ListingStep};
+use crate::url::Url;
+
+/// The parties of a crawl.
+#[derive(Debug)]
+pub(super) struct Parties {
+    /// Hashes of URLs that are no seeds, in order, and the place of the seed in `seeds`.
+    urls: Vec<(u64, u32)>,
+    /// By their hashes.
+    places: HashMap<u64, u32>,
+    /// As URLs, in the order of the logs.
+    pub(super) seeds: Vec<Box<str>>,
+}
+
+/// What a first pass has found.
+#[derive(Debug, Default)]
+struct Links {
+    /// Hashes of URLs, and of the pages that linked to them.
+    links: Vec<(u64, u64)>,
+    seeds: Vec<Box<str>>,
+    /// By the hash of an origin: that of its first URL.
+    origins: HashMap<u64, u64>,
+    /// Hashes of robots.txt that named sitemaps, and of their origins.
+    robots: BTreeMap<u64, u64>,
+}
+
+impl Parties {
+    /// Reads the logs; what is damaged in them the second pass tells.
+    pub(super) fn read(logs: &CrawlLogs) -> io::Result<Parties> {
+        let mut links = Links::default();
+        logs.read_silently(&mut |step| {
+            if let ListingStep::Url(listed) = &step {
+                links.take(listed);
+            }
+        })?;
+        Ok(links.parties())
+    }
+
+    /// The place of the seed that `listed` came from.
+    pub(super) fn of(&self, listed: &Listed<'_>) -> Option<u32> {
+        let url = hash(listed.text);
+        let of_link = || {
+            let found = self.urls.binary_search_by_key(&url, |(url, _)| *url).ok()?;
+            self.urls.get(found).map(|(_, seed)| *seed)
+        };
+        self.places.get(&url).copied().or_else(of_link)
+    }
+
+    /// The place of a seed.
+    pub(super) fn place(&self, seed: &Url) -> Option<u32> {
+        self.places.get(&hash(seed.as_str())).copied()
+    }
+}
+
+impl Links {
+    fn take(&mut self, listed: &Listed<'_>) {
+        let url = hash(listed.text);
+        if Hops::from_bits(listed.depth) == Hops::default() {
+            self.seeds.push(listed.text.into());
+        } else if let Some(via) = listed.via {
+            self.links.push((url, hash(via)));
+            if let Some(origin) = via.strip_suffix("/robots.txt") {
+                self.robots.insert(hash(via), hash(origin));
+            }
+        }
+        if let Ok(url_of) = Url::from_canonical(listed.text) {
+            self.origins.entry(hash(url_of.origin())).or_insert(url);
+        }
+    }
+
+    fn parties(mut self) -> Parties {
+        self.links.sort_unstable();
+        self.links.dedup_by_key(|(url, _)| *url);
+        let robots = self.robots.iter().filter_map(|(robots, origin)| Some((*robots, *self.origins.get(origin)?)));
+        let robots: BTreeMap<u64, u64> = robots.collect();
+        let seeds = std::mem::take(&mut self.seeds);
+        let places: HashMap<u64, u32> = (0..).zip(&seeds).map(|(place, seed)| (hash(seed), place)).collect();
+        // The place of each URL's seed, as soon as it is known: a way is gone once.
+        let mut found: Vec<u32> = vec![OPEN; self.links.len()];
+        for start in 0..self.links.len() {
+            let (mut way, mut on_way, mut at) = (Vec::new(), HashSet::new(), Some(start));
+            let mut seed = NONE;
+            while let Some(place) = at {
+                match found.get(place).copied().unwrap_or(NONE) {
+                    OPEN if on_way.insert(place) => way.push(place),
+                    OPEN => break,
+                    known => {
+                        seed = known;
+                        break;
+                    }
+                }
+                let via = self.links.get(place).map_or(0, |(_, via)| *via);
+                let find = |url: u64| self.links.binary_search_by_key(&url, |(url, _)| *url).ok();
+                // A robots.txt that is a URL of the crawl, too, was linked to.
+                let via = match find(via).is_none() && !places.contains_key(&via) {
+                    true => robots.get(&via).copied().unwrap_or(via),
+                    false => via,
+                };
+                if let Some(place) = places.get(&via) {
+                    seed = *place;
+                    break;
+                }
+                at = find(via);
+            }
+            way.into_iter().for_each(|place| {
+                if let Some(found) = found.get_mut(place) {
+                    *found = seed;
+                }
+            });
+        }
+        let urls = self.links.iter().zip(found).filter(|(_, seed)| *seed != NONE);
+        Parties { urls: urls.map(|((url, _), seed)| (*url, seed)).collect(), places, seeds }
+    }
+}
+
+fn hash(text: &str) -> u64 {
+    xxh3_64(text.as_bytes())
+}
+
+/// In place of a seed: it is not known yet; there is none.
+const OPEN: u32 = u32::MAX;
+const NONE: u32 = u32::MAX - 1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::UrlState;
+
+    fn listed(text: &'static str, via: Option<&'static str>, depth: u16) -> Listed<'static> {
+        let (state, seconds) = (UrlState::Waiting, None);
+        Listed { text, via, depth, state, tries: 0, is_duplicate: false, wall: None, seconds }
+    }
+
+    #[test]
+    fn what_is_reached_from_a_seed_is_of_its_party() {
+        let redirect = Hops::default().redirect().bits();
+        let log = [
+            listed("http://b.test/deep", Some("http://a.test/2"), 3),
+            listed("http://a.test/", None, 0),
+            listed("http://a.test/2", Some("http://a.test/1"), 2),
+            listed("http://a.test/1", Some("http://a.test/"), 1),
+            listed("http://b.test/", None, 0),
+            listed("http://b.test/home", Some("http://b.test/"), redirect),
+            listed("http://b.test/1", Some("http://b.test/home"), 1),
+            // Named by robots.txt; its pages were found in it. Of another origin nothing was asked for.
+            listed("http://b.test/map", Some("http://b.test/robots.txt"), 1),
+            listed("http://c.test/mapped", Some("http://b.test/map"), 2),
+            listed("http://d.test/map", Some("http://other.test/robots.txt"), 1),
+            // An older version told of no pages; and one way leads around.
+            listed("http://a.test/old", None, 4),
+            listed("http://e.test/1", Some("http://e.test/2"), 2),
+            listed("http://e.test/2", Some("http://e.test/1"), 2),
+        ];
+        let mut links = Links::default();
+        log.iter().for_each(|listed| links.take(listed));
+        let parties = links.parties();
+        assert_eq!(parties.seeds, ["http://a.test/".into(), "http://b.test/".into()]);
+        let of = log.iter().map(|listed| parties.of(listed)).collect::<Vec<_>>();
+        let (a, b) = (Some(0), Some(1));
+        // The first URL of b.test in the log is of the first party, for which the robots.txt was asked for.
+        assert_eq!(of, [a, a, a, a, b, b, b, a, a, None, None, None, None]);
+        assert_eq!(parties.place(&Url::parse("http://b.test").expect("a URL")), b);
+        assert_eq!(parties.place(&Url::parse("http://a.test/1").expect("a URL")), None);
+    }
+}

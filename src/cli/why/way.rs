@@ -1,0 +1,122 @@
+//! The way to a URL: the pages that led to it, back to a seed.
+//!
+//! Decides: the log has with each URL the page that linked to it first. One pass keeps the hashes of both, and finds the way among
+//! them; a second one has the pages' texts. A page that is no URL of the log, such as a robots.txt that names a sitemap, ends it.
+//! Limits: 16 bytes a URL; [`PAGES_MAX`] pages.
+
+use std::collections::HashMap;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::hops::Hops;
+use crate::log::Listed;
+use crate::url::Url;
+
+/// Hashes of URLs, and of the pages that linked to them.
+#[derive(Debug, Default)]
+pub(super) struct Links(Vec<(u64, u64)>);
+
+/// The pages that led to a URL, the nearest first.
+#[derive(Debug, Default)]
+pub(super) struct Way {
+    /// By hash: its place among them.
+    places: HashMap<u64, usize>,
+    /// Their texts, once they are found.
+    pub(super) pages: Vec<Box<str>>,
+    /// The last of them is a seed.
+    pub(super) is_whole: bool,
+}
+
+impl Links {
+    /// A URL of the log.
+    pub(super) fn take(&mut self, listed: &Listed<'_>) {
+        self.0.extend(listed.via.map(|via| (hash(listed.text), hash(via))));
+    }
+
+    /// The way to `url`.
+    pub(super) fn way(mut self, url: &Url) -> Way {
+        self.0.sort_unstable();
+        let (mut places, mut at) = (HashMap::new(), hash(url.as_str()));
+        while places.len() < PAGES_MAX
+            && let Ok(found) = self.0.binary_search_by_key(&at, |(url, _)| *url)
+            && let Some((_, page)) = self.0.get(found)
+            && !places.contains_key(page)
+        {
+            places.insert(*page, places.len());
+            at = *page;
+        }
+        let pages = vec![Box::default(); places.len()];
+        Way { places, pages, is_whole: false }
+    }
+}
+
+impl Way {
+    /// A URL of the log, once more.
+    pub(super) fn take(&mut self, listed: &Listed<'_>) {
+        if let Some(via) = listed.via
+            && let Some(place) = self.places.get(&hash(via))
+            && let Some(page) = self.pages.get_mut(*place)
+            && page.is_empty()
+        {
+            *page = via.into();
+        }
+        let is_last = || self.places.get(&hash(listed.text)).is_some_and(|place| place + 1 == self.pages.len());
+        self.is_whole |= Hops::from_bits(listed.depth) == Hops::default() && is_last();
+    }
+}
+
+fn hash(text: &str) -> u64 {
+    xxh3_64(text.as_bytes())
+}
+
+/// Longer ways are cut: there are no more links than 255 from a seed, and few redirects between them.
+const PAGES_MAX: usize = 1_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::UrlState;
+
+    /// The way to a URL by a log of URLs, pages that linked to them, and bits of `Hops`, and whether it begins at a seed.
+    fn way(url: &str, log: &[(&str, Option<&str>, u16)]) -> (Vec<String>, bool) {
+        let log: Vec<Listed<'_>> = log
+            .iter()
+            .map(|(text, via, depth)| {
+                let (state, seconds) = (UrlState::Waiting, None);
+                Listed { text, via: *via, depth: *depth, state, tries: 0, is_duplicate: false, wall: None, seconds }
+            })
+            .collect();
+        let mut links = Links::default();
+        log.iter().for_each(|listed| links.take(listed));
+        let mut way = links.way(&Url::parse(url).expect("a URL"));
+        log.iter().for_each(|listed| way.take(listed));
+        (way.pages.iter().map(|page| page.to_string()).collect(), way.is_whole)
+    }
+
+    #[test]
+    fn pages_lead_back_to_a_seed_whatever_the_order_of_the_log() {
+        let seed = ("http://a.test/", None, 0);
+        let log = [
+            ("http://b.test/3", Some("http://a.test/2"), 3),
+            seed,
+            ("http://a.test/2", Some("http://a.test/1"), 2),
+            ("http://a.test/1", Some("http://a.test/"), 1),
+            ("http://a.test/other", Some("http://a.test/2"), 3),
+        ];
+        let expected = ["http://a.test/2", "http://a.test/1", "http://a.test/"].map(str::to_owned).to_vec();
+        assert_eq!(way("http://b.test/3", &log), (expected, true));
+        assert_eq!(way("http://a.test/", &log), (vec![], false));
+        assert_eq!(way("http://unknown.test/", &log), (vec![], false));
+    }
+
+    #[test]
+    fn a_way_ends_where_no_more_is_known() {
+        let robots = "http://a.test/robots.txt";
+        let map = ("http://a.test/map", Some(robots), 1);
+        assert_eq!(way("http://a.test/map", &[map]), (vec![robots.to_owned()], false));
+        // A log that is damaged, or of crawlers that kept apart, may lead around.
+        let log = [("http://a.test/1", Some("http://a.test/2"), 1), ("http://a.test/2", Some("http://a.test/1"), 2)];
+        let (pages, is_whole) = way("http://a.test/1", &log);
+        assert_eq!((pages, is_whole), (vec!["http://a.test/2".to_owned(), "http://a.test/1".to_owned()], false));
+    }
+}
