@@ -125,7 +125,9 @@ impl Frontier {
             Outcome::Failed(failure) => host.failed(now, (job.began, job.addr), &job.url, *failure, politeness),
             Outcome::Resolved { .. } | Outcome::NoAddress { .. } => Try::Counts,
         };
-        if self.rests_long(job.host, now) {
+        host.obey_own_delay(now, &job.url, politeness);
+        // That of an odd port, too, must not be forgotten by a restart: the next run keeps it for the whole host.
+        if is_aside && retry_after.is_some() || self.rests_long(job.host, now) {
             self.note_rest(job.host, now);
         }
         self.release_host(now, job, has_complained && !is_aside);

@@ -166,12 +166,32 @@ impl Host {
     }
 
     /// An origin's robots.txt is known: the longest Crawl-delay of all origins holds. That of an odd port holds for that
-    /// alone, where there are others ([`Host::asked`]).
+    /// alone, where there are others ([`Host::obey_own_delay`]).
     pub fn obey_crawl_delay(&mut self, politeness: &Politeness) {
-        let has_usual = self.origins.iter().any(|origin| !origin.is_odd());
+        let has_usual = self.has_usual_origin();
         let counts = |origin: &&Origin| !has_usual || !origin.is_odd();
         let asked = self.origins.iter().filter(counts).filter_map(Origin::crawl_delay);
         self.pace.obey_crawl_delay(asked.max().unwrap_or_default(), politeness);
+    }
+
+    /// A request to `url` has ended: where its origin's Crawl-delay is not the host's, that origin waits for it alone.
+    pub fn obey_own_delay(&mut self, now: Instant, url: &Url, politeness: &Politeness) {
+        let has_usual = self.has_usual_origin();
+        let origin = self.origins.iter_mut().find(|origin| origin.is_of(url) && origin.is_odd());
+        if let Some(origin) = origin.filter(|_| has_usual)
+            && let Some(delay) = origin.crawl_delay()
+        {
+            origin.streak.rest_until(now + delay.min(politeness.crawl_delay_max));
+        }
+    }
+
+    /// Until when one of its origins has asked to be left alone, and not the host.
+    pub fn origins_asked_until(&self) -> Instant {
+        self.origins.iter().map(|origin| origin.streak.asked_until()).max().unwrap_or(Instant::ZERO)
+    }
+
+    fn has_usual_origin(&self) -> bool {
+        self.origins.iter().any(|origin| !origin.is_odd())
     }
 
     /// The time for which the host was given up is over: everything is asked anew.

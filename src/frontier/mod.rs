@@ -412,7 +412,8 @@ impl Frontier {
     fn note_rest(&mut self, id: HostId, now: Instant) {
         let pace = &self.hosts[id].pace;
         let usual = now + pace.usual_delay(&self.settings.politeness);
-        let until = Some(pace.asked_until()).filter(|until| *until > usual).unwrap_or(Instant::ZERO);
+        let asked_until = pace.asked_until().max(self.hosts[id].origins_asked_until());
+        let until = Some(asked_until).filter(|until| *until > usual).unwrap_or(Instant::ZERO);
         let health = self.health(id);
         let host = &self.hosts[id];
         self.rests.push(Rest { host: host.name.clone(), crawl_delay: host.pace.crawl_delay(), until, health });
