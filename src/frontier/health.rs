@@ -2,7 +2,7 @@
 //!
 //! Decides: the last trouble of a host's name and of each of its origins is kept until the same thing goes well. What
 //! is known goes into the log with the host's rest: when a trouble comes, changes or is over, when the delay in force
-//! is another, and after 2, 8, 32, … responses. A page's troubles of one kind are noted once in [`PAGE_NOTES_EVERY`].
+//! is another, and after 4, 16, 64, … responses. A page's troubles of one kind are noted once in [`PAGE_NOTES_EVERY`].
 //! Invariants: nothing is decided by it.
 //! Limits: 24 bytes a host, and eight an origin, besides what is wrong.
 //! Leaves to others: the words ([`crate::trouble`]).
@@ -39,16 +39,16 @@ impl Vitals {
         }
         self.responses += 1;
         self.took_millis = self.took_millis.saturating_add(millis(took).min(TOOK_MILLIS_MAX));
-        self.responses.is_power_of_two() && self.responses.trailing_zeros() % 2 == 1
+        self.responses >= 4 && self.responses.is_power_of_two() && self.responses.trailing_zeros().is_multiple_of(2)
     }
 
-    /// Whether the delay in force is another than was noted, by more than a third; `usual` is the configured one.
+    /// Whether the delay in force is twice as long as was noted, or half, and by a second at least: responses of a busy machine take
+    /// now longer and now shorter. `usual` is the configured one.
     fn has_other_delay(&self, delay: Duration, usual: Duration) -> bool {
-        let (now, noted) = (u64::from(millis(delay)), u64::from(self.noted_millis));
-        // A stranger's is twice as long for two responses: that is not worth a line.
-        let (noted, tolerance) =
-            if noted > 0 { (noted, noted / 3) } else { (millis(usual).into(), millis(usual).into()) };
-        now.abs_diff(noted) > tolerance + NOTED_MILLIS_MIN
+        let now = millis(delay);
+        let noted = if self.noted_millis > 0 { self.noted_millis } else { millis(usual) };
+        let (least, most) = (now.min(noted), now.max(noted));
+        most - least > least.max(NOTED_MILLIS_MIN)
     }
 }
 
@@ -258,7 +258,7 @@ fn millis(duration: Duration) -> u32 {
 /// A response counts for no more in the mean.
 const TOOK_MILLIS_MAX: u32 = 600_000;
 /// A delay that is another by less is not noted.
-const NOTED_MILLIS_MIN: u64 = 100;
+const NOTED_MILLIS_MIN: u32 = 1_000;
 /// Seconds.
 const PAGE_NOTES_EVERY: u64 = 60;
 /// Hosts in trouble that are remembered, to show the latest.
