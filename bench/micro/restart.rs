@@ -84,6 +84,7 @@ fn first_run(folder: &str, urls: u64, over: u64) {
             seconds: number / 1_000,
             place,
             bytes: 0,
+            cut: None,
         });
         // As the shard does it, once a second.
         if number % 1_000 == 0 || number + 1 == over {
@@ -126,6 +127,7 @@ impl Rig {
         config.fetch.in_flight_max = 1;
         let shard = Shard::new(Setup {
             site_bounds: Arc::default(),
+            site_parts: Arc::default(),
             is_new: false,
             index: 0,
             partition: Partition::by_site(1),

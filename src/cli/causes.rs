@@ -269,7 +269,18 @@ mod tests {
         for (text, state) in urls {
             let via = text.ends_with("/x").then_some("http://a.test/");
             let (seconds, wall) = (Some(1), None);
-            causes.take(&Listed { text, via, depth: 1, state: *state, tries: 1, is_duplicate: false, wall, seconds });
+            causes.take(&Listed {
+                text,
+                via,
+                depth: 1,
+                state: *state,
+                tries: 1,
+                is_duplicate: false,
+                wall,
+                cut: None,
+                seconds,
+                detail: "",
+            });
         }
         causes.lines("crawl")
     }
@@ -320,7 +331,9 @@ without a page, of the whole crawl:
                     tries: 1,
                     is_duplicate: false,
                     wall,
+                    cut: None,
                     seconds,
+                    detail: "",
                 });
             }
         };

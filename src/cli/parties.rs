@@ -142,7 +142,7 @@ mod tests {
 
     fn listed(text: &'static str, via: Option<&'static str>, depth: u16) -> Listed<'static> {
         let (state, seconds) = (UrlState::Waiting, None);
-        Listed { text, via, depth, state, tries: 0, is_duplicate: false, wall: None, seconds }
+        Listed { text, via, depth, state, tries: 0, is_duplicate: false, wall: None, cut: None, seconds, detail: "" }
     }
 
     #[test]

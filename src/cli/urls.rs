@@ -347,7 +347,7 @@ mod tests {
         known.note(HostNote { host: "a.test".into(), health, ..HostNote::default() });
         let of = |known: &Troubles, text, state| {
             let (depth, tries, is_duplicate, wall, cut, seconds) = (0, 0, false, None, None, None);
-            known.of(&Listed { text, depth, state, tries, is_duplicate, wall, cut, seconds, detail: "" })
+            known.of(&Listed { text, via: None, depth, state, tries, is_duplicate, wall, cut, seconds, detail: "" })
         };
         let refused = Some("a.test: robots.txt: connection refused, given up after 3 tries".to_owned());
         assert_eq!(of(&known, "http://a.test/", UrlState::Waiting), refused);

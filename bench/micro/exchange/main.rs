@@ -209,6 +209,7 @@ fn job(url: &Url) -> FetchJob {
         number: 0,
         depth: 0,
         via: None,
+        told: None,
         attempt: 0,
         began: Instant::ZERO,
         deadline: Instant::NEVER,

@@ -83,7 +83,18 @@ mod tests {
             .iter()
             .map(|(text, via, depth)| {
                 let (state, seconds) = (UrlState::Waiting, None);
-                Listed { text, via: *via, depth: *depth, state, tries: 0, is_duplicate: false, wall: None, seconds }
+                Listed {
+                    text,
+                    via: *via,
+                    depth: *depth,
+                    state,
+                    tries: 0,
+                    is_duplicate: false,
+                    wall: None,
+                    cut: None,
+                    seconds,
+                    detail: "",
+                }
             })
             .collect();
         let mut links = Links::default();

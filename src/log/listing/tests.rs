@@ -125,7 +125,7 @@ fn what_found_no_room_is_listed_once_unless_it_was_accepted_later() {
 fn what_more_is_known_of_a_failure_is_that_of_the_last_one() {
     let (mut log, mut files) = (Log::new(OWNER, 2, 0), Files::new());
     for number in 0..3 {
-        log.accept(0, &url(number));
+        log.accept(Found::unlinked(0, &url(number)));
     }
     for (number, detail) in [(0, "first"), (1, "one"), (0, "last"), (1, "")] {
         if !detail.is_empty() {
