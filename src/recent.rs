@@ -24,6 +24,11 @@ impl Recent {
         self.slots.get_mut(index).is_some_and(|slot| std::mem::replace(slot, hash) == hash)
     }
 
+    /// Takes a hash.
+    pub fn note(&mut self, hash: u64) {
+        self.is_again(hash);
+    }
+
     /// Whether it came not long ago.
     pub fn holds(&self, hash: u64) -> bool {
         self.slots.get(hash as usize % SLOTS) == Some(&hash)

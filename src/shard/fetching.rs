@@ -420,8 +420,8 @@ impl Shard {
             let _stage = stage::enter(Stage::Url);
             self.frontier.begin_links(job);
             let before = self.stats.seeds_led_outside;
-            if let (JobKind::Page, Some(_)) = (job.kind, &fetched.redirect) {
-                self.redirecting.is_again(self.keys.key(&job.url));
+            if let (JobKind::Page, Some(_), Some(recent)) = (job.kind, &fetched.redirect, &mut self.redirecting) {
+                recent.note(self.keys.key(&job.url));
             }
             self.found_by(now, job, &fetched.links);
             if fetched.redirect.is_none() {

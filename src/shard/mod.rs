@@ -39,7 +39,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use crate::budget::PageBudget;
-use crate::config::{Config, Embeds, ExchangeMode, RecordKinds};
+use crate::config::{Config, Cookies, Embeds, ExchangeMode, RecordKinds};
 use crate::exchange::message::{self, MessageKind};
 use crate::exchange::{Incoming, Lanes, Outgoing, Replicated, SentUrls};
 use crate::frontier::{self, Allowances, Budgets, Frontier, Ledger, Ranks, SiteBounds, SiteParts};
@@ -116,8 +116,8 @@ pub struct Shard {
     recent_bodies: Recent,
     /// URLs that found no room and are in the log: pages name the same ones again and again.
     recent_aside: Recent,
-    /// Keys of URLs whose pages redirected.
-    redirecting: Recent,
+    /// Keys of URLs whose pages redirected lately, in this run; none where no cookie is kept that could change that.
+    redirecting: Option<Recent>,
     /// URLs that were sent to other shards.
     sent: SentUrls,
     /// Links to other sites, where these are counted.
@@ -289,6 +289,7 @@ impl Shard {
         // What was fetched as an embed may be another page's external link.
         let lists_embeds = config.lists_external_links() && config.links.embeds != Embeds::Off;
         let follows_seen_links = gathered_links.is_some() || !config.exchange.mode.keeps_parts() || lists_embeds;
+        let redirecting = (config.http.cookies == Cookies::Site).then(Recent::default);
         let mut shard = Shard {
             index,
             partition: partition.clone(),
@@ -335,7 +336,7 @@ impl Shard {
             recent_bodies: Recent::default(),
             sent,
             recent_aside: Recent::default(),
-            redirecting: Recent::default(),
+            redirecting,
             spool: Spool::new(SPOOL_FILE_BYTES_MAX),
             log: Log::new(owner, shards, files.journal.last().map_or(0, |last| last + 1)),
             vias: Vias::new(usize::try_from(vias_bytes_max).unwrap_or(usize::MAX)),

@@ -252,7 +252,7 @@ impl Shard {
             let Ok(url) = Url::from_canonical(url) else { continue };
             let Some((key, depth)) = self.key_if_ours(now, &url, (via, depth)) else { continue };
             let seen = self.accept(now, key, &url, (via, depth));
-            if !is_target(depth) || self.keys.are_urls() && !self.redirecting.holds(key) {
+            if !is_target(depth) || self.keys.are_urls() && !self.has_redirected(key) {
                 continue;
             }
             let lone_key = self.keys.lone_key(&url);

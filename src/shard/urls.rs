@@ -240,7 +240,7 @@ impl Shard {
                 continue;
             }
             let hops = Hops::from_bits(depth);
-            let leads_back = is_seen && hops.redirects() > 0 && self.redirecting.holds(key);
+            let leads_back = is_seen && hops.redirects() > 0 && self.has_redirected(key);
             if is_seen && !leads_back && !hops.is_seed() || url.read_canonical(bytes).is_err() {
                 continue;
             }
@@ -251,16 +251,21 @@ impl Shard {
         self.frontier.end_links();
     }
 
+    /// Whether the page of this key has redirected lately, and another answer of it may be otherwise.
+    pub(super) fn has_redirected(&self, key: u64) -> bool {
+        self.redirecting.as_ref().is_some_and(|recent| recent.holds(key))
+    }
+
     /// A page redirects to an address that has been taken for one that is known, and is had nowhere but there: it gets a place
     /// of its own. That is what has the page's own key, as `/d/index.html` sends to `/d/`, or a server gives out a
-    /// session; and what has redirected itself, as servers send a client around until it returns their cookie (RFC 6265):
-    /// this is asked once more, and no third time.
+    /// session; and, where cookies are kept, what has redirected itself, as servers send a client around until it returns their
+    /// cookie (RFC 6265): this is asked once more, and no third time.
     pub(super) fn redirected(&mut self, now: Instant, job: &FetchJob, target: &Url) {
         let hops = Hops::from_bits(job.depth).redirect();
         let depth = self.scope.way(hops, target.site(), job.url.site());
         let key = self.keys.key(target);
         let is_twin = !self.keys.are_urls() && *target != job.url && key == self.keys.key(&job.url);
-        if !is_twin && !self.redirecting.holds(key)
+        if !is_twin && !self.has_redirected(key)
             || self.scope.blocks().blocks(target)
             || self.scope.admits(target, target.site(), depth).is_err()
         {
