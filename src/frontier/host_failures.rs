@@ -64,7 +64,9 @@ impl Host {
     /// A request to a page failed that had reached its server; whether only its kind of URLs fails, and rests alone.
     pub fn fails_alone(&mut self, now: Instant, began: Instant, url: &Url, politeness: &Politeness) -> bool {
         let is_stranger = self.origin_of(url).is_none_or(|index| self.origins[index].is_stranger());
-        !self.fine_kinds.is_empty() && !is_stranger && self.fails_aside(now, url, now.since(began), politeness)
+        // Where nothing else waits, nothing is held up.
+        let took = if self.backlog.has_queued() { now.since(began) } else { Duration::ZERO };
+        !self.fine_kinds.is_empty() && !is_stranger && self.fails_aside(now, url, took, politeness)
     }
 
     /// `url` was not answered well, which took so long; whether only its kind of URLs is not, and rests alone.
@@ -225,6 +227,6 @@ const ODD_FAILURES_MAX: u32 = 3;
 /// After a failure doubtful origins rest for so many times its duration, while another one works.
 const DOUBTFUL_REST_FACTOR: u32 = 10;
 /// A kind that fails alone rests for so many times the duration of its failure, at least.
-const KIND_REST_FACTOR: u32 = 10;
+const KIND_REST_FACTOR: u32 = 5;
 /// A failure may be held for a while before it counts; no connection is waited for longer than this.
 const TOOK_MAX: Duration = Duration::from_secs(10);
