@@ -227,6 +227,6 @@ const ODD_FAILURES_MAX: u32 = 3;
 /// After a failure doubtful origins rest for so many times its duration, while another one works.
 const DOUBTFUL_REST_FACTOR: u32 = 10;
 /// A kind that fails alone rests for so many times the duration of its failure, at least.
-const KIND_REST_FACTOR: u32 = 5;
+const KIND_REST_FACTOR: u32 = 3;
 /// A failure may be held for a while before it counts; no connection is waited for longer than this.
 const TOOK_MAX: Duration = Duration::from_secs(10);
