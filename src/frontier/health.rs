@@ -10,7 +10,6 @@
 use super::Frontier;
 use super::finish::End;
 use super::host::Host;
-use super::origin::robots_retries;
 use crate::config::Politeness;
 use crate::outcome::{Failure, FetchJob, HostId, JobKind, Outcome};
 use crate::politeness::RetryClass;
@@ -212,7 +211,7 @@ impl Frontier {
                             Cause::Failure(failure) => failure,
                             Cause::Status(_) => Failure::RobotsServerError,
                         };
-                        (tries, robots_retries(why, settings).saturating_add(1), again)
+                        (tries, settings.robots.retries_max.saturating_add(1), again)
                     }
                     None if own.is_some() && matches!(outcome, Outcome::Fetched(_)) => return Sign::Well,
                     None => return Sign::None,

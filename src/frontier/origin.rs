@@ -6,8 +6,8 @@
 //! (RFC 6265). If it comes back again, robots.txt cannot be had.
 //! URLs of an origin whose robots.txt is not to be had are parked apart, so that `http` does not wait for `https`.
 //! Rules that were good are kept past their time: while robots.txt cannot be had they hold for `robots.stale_max` more (RFC 9309
-//! section 2.3.1.4), and then everything is forbidden. Where nobody listens, robots.txt is tried again sooner, and less
-//! often, than where nothing comes. After 30 days without a robots.txt the RFC would have it count as missing; here it
+//! section 2.3.1.4), and then everything is forbidden. Where nobody listens, robots.txt is tried again sooner than
+//! where nothing comes. After 30 days without a robots.txt the RFC would have it count as missing; here it
 //! never does: a server that fails for a month permits nothing by that. Where there was no file there is no copy.
 //! Invariants: rules were fetched before anything is allowed.
 //! Limits: parked URLs are bounded by the constants below; what exceeds them waits in place.
@@ -272,7 +272,7 @@ impl Origin {
             }
             RobotsResult::Unreachable(_) if self.use_last_good(may_act, until, settings) => {}
             RobotsResult::Refused(_) if hops > 0 && self.use_last_good(may_act, until, settings) => {}
-            RobotsResult::Unreachable(why) if self.attempts < robots_retries(why, settings) => {
+            RobotsResult::Unreachable(why) if self.attempts < settings.robots.retries_max => {
                 let wait = robots_wait(why, self.attempts, settings);
                 self.attempts += 1;
                 self.robots = Robots::Unreachable { again: until.max(now + wait), why: ending(why) };
@@ -476,13 +476,6 @@ impl Way {
 /// How URLs end whose robots.txt could not be had for this reason.
 fn ending(why: Failure) -> Failure {
     if why == Failure::ConnectRefused { Failure::RobotsUnreachable } else { why }
-}
-
-/// Tries of a robots.txt after the first. Where nobody listens, half as many: somebody has said so, and is not merely
-/// slow.
-pub fn robots_retries(why: Failure, settings: &Settings) -> u8 {
-    let max = settings.robots.retries_max;
-    if why == Failure::ConnectRefused { max.div_ceil(2) } else { max }
 }
 
 /// How long a robots.txt is not asked for again after a failure, so many `attempts` after the first. Where nobody

@@ -111,24 +111,24 @@ fn a_dead_port() {
     let mut crawl = start(&["crawl", &one, &other, "--dir", &dir, "-c", &config]);
     let reason = |when: &str| format!("dead.test:{port}: robots.txt: connection refused, {when}");
     // Nobody listens: sooner than where nothing comes, and less often.
-    wait_for_reason(&mut crawl, &dir, &other, &[&format!("It waits: {}.", reason("try 2 of 3 in N s"))]);
-    assert_eq!(why(&dir, "dead.test"), format!("1 URL of dead.test waiting: {}.", reason("try 2 of 3 in N s")));
-    assert_eq!(line("urls", &dir, &other), format!("waiting\t-\t0\t-\t{other}\t{}", reason("try 2 of 3 in N s")));
+    wait_for_reason(&mut crawl, &dir, &other, &[&format!("It waits: {}.", reason("try 2 of 5 in N s"))]);
+    assert_eq!(why(&dir, "dead.test"), format!("1 URL of dead.test waiting: {}.", reason("try 2 of 5 in N s")));
+    assert_eq!(line("urls", &dir, &other), format!("waiting\t-\t0\t-\t{other}\t{}", reason("try 2 of 5 in N s")));
     let of_host = line("hosts", &dir, "dead.test");
-    assert!(of_host.ends_with(&format!("\tdead.test\t-\t-\t{}", reason("try 2 of 3 in N s"))), "{of_host}");
+    assert!(of_host.ends_with(&format!("\tdead.test\t-\t-\t{}", reason("try 2 of 5 in N s"))), "{of_host}");
     // Its own line in the progress, and not only once a minute.
-    crawl.wait_for(&reason("try 2 of 3 in "));
+    crawl.wait_for(&reason("try 2 of 5 in "));
     let said = end(crawl);
     assert!(!said.contains("waiting for its delay"), "{said}");
     let summary = said.lines().find(|line| line.starts_with("  last trouble ")).expect("a row");
-    assert!(without_times(summary).ends_with(&format!(" {}", reason("try 2 of 3 in N s"))), "{said}");
+    assert!(without_times(summary).ends_with(&format!(" {}", reason("try 2 of 5 in N s"))), "{said}");
     // Stopped: nothing is tried until a crawl runs.
-    assert_eq!(why(&dir, &other), format!("It waits: {}.", reason("after 1 of 3 tries")));
-    assert_eq!(line("urls", &dir, &other), format!("waiting\t-\t0\t-\t{other}\t{}", reason("after 1 of 3 tries")));
+    assert_eq!(why(&dir, &other), format!("It waits: {}.", reason("after 1 of 5 tries")));
+    assert_eq!(line("urls", &dir, &other), format!("waiting\t-\t0\t-\t{other}\t{}", reason("after 1 of 5 tries")));
     // And when it has ended by itself.
     let quick = ["--set", "robots.retry_delay=1s"];
     let ended = run(&[&["crawl", "--dir", &dir][..], &quick].concat()).expect(0);
-    let over = reason("given up after 3 tries");
+    let over = reason("given up after 5 tries");
     ended.says(&[&over]);
     let answer = why(&dir, &other);
     assert!(

@@ -54,7 +54,7 @@ fn what_went_wrong_is_known_until_it_goes_well() {
     });
     let told = |bed: &mut Bed| bed.frontier.trouble().map(|(host, trouble)| trouble.sentence(host, trouble.seconds));
     let sentence = told(&mut bed).expect("trouble");
-    assert!(sentence.starts_with("a.test: robots.txt: connection refused, try 2 of 3 in "), "{sentence}");
+    assert!(sentence.starts_with("a.test: robots.txt: connection refused, try 2 of 5 in "), "{sentence}");
     assert_eq!(noted(&mut bed).map(|health| health.troubles.len()), Some(1));
     bed.run(60, 1_000, &mut |job| well(job));
     assert_eq!((told(&mut bed), bed.pages().len()), (None, 1));
