@@ -206,13 +206,7 @@ impl Frontier {
             JobKind::Robots => {
                 let own = origin.filter(|origin| origin.robots_url(&host.name).as_ref() == Some(&job.url));
                 match own.and_then(|own| own.without_robots()) {
-                    Some((again, tries, _)) => {
-                        let why = match cause {
-                            Cause::Failure(failure) => failure,
-                            Cause::Status(_) => Failure::RobotsServerError,
-                        };
-                        (tries, settings.robots.retries_max.saturating_add(1), again)
-                    }
+                    Some((again, tries, _)) => (tries, settings.robots.retries_max.saturating_add(1), again),
                     None if own.is_some() && matches!(outcome, Outcome::Fetched(_)) => return Sign::Well,
                     None => return Sign::None,
                 }
