@@ -38,11 +38,11 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.as_slice() {
-        [web, _, counted] if web == "dear" => dear(counted.parse().expect("a number")),
+        [web, ..] if web == "dear" => dear(),
         [web, warm_up, counted] => crawl(web, warm_up.parse().expect("a number"), counted.parse().expect("a number")),
         _ => {
             ["small", "web", "docs"].into_iter().for_each(|web| crawl(web, 20, 20));
-            dear(DEAR);
+            dear();
         }
     }
 }
@@ -59,16 +59,15 @@ fn crawl(web: &str, warm_up: u64, counted: u64) {
 }
 
 /// Each dear response, of a host and a shard of its own.
-fn dear(counted: usize) {
+fn dear() {
     let short = Config::default().fetch.short_bytes_max;
     let pages = dear_responses(short, 4 * short - 1_000).into_iter().map(|(_, bytes)| (JobKind::Page, bytes));
     let all: Vec<(JobKind, Vec<u8>)> = pages.chain([(JobKind::Robots, dear_robots())]).collect();
-    assert_eq!(all.len(), counted, "dear responses");
+    println!("{} responses", all.len());
     for (kind, bytes) in all {
         let mut crawl = Crawl::new(Web::Dear(kind, bytes));
         crawl.run_to(kind);
     }
-    println!("{counted} responses");
 }
 
 /// A shard, a web, and a disk that forgets.
@@ -321,8 +320,6 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 
 const DOCS: &str = include_str!("docs.html");
 const SITES: u32 = 50;
-/// How many dear responses there are; `bench/ceilings` knows it too.
-const DEAR: usize = 31;
 const IN_FLIGHT: usize = 32;
 /// By the crawl's clock: the logs commit once a second.
 const RESPONSE_EVERY: Duration = Duration::from_millis(4);

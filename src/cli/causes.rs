@@ -199,7 +199,7 @@ impl Causes {
             })
             .collect();
         causes.sort_by_key(|line| Reverse(line.urls));
-        let slow = |(host, pages): (&Box<str>, &Pages)| Some((host.clone(), pages.seconds_each()?));
+        let slow = |(host, pages): (&_, &Pages)| Some((Box::<str>::clone(host), pages.seconds_each()?));
         let mut slowest: Vec<(Box<str>, f64)> = self.hosts.iter().filter_map(slow).collect();
         slowest.sort_unstable_by(|one, other| other.1.total_cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
         slowest.truncate(HOSTS_TOLD);

@@ -142,7 +142,7 @@ impl Line<'_> {
         let left_alone_until = (until_seconds > now_seconds).then(|| crawl_logs::iso(until_seconds));
         let delay_ms = delay.as_millis() as u64;
         let last_status = last.map(|(_, status)| status);
-        let response_ms = (!response.is_zero()).then(|| response.as_millis() as u64);
+        let response_ms = (!response.is_zero()).then_some(response.as_millis() as u64);
         let host = name;
         Line {
             pages,
