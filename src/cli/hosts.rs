@@ -304,7 +304,7 @@ mod tests {
             health: HostHealth { delay, response, troubles: troubles.to_vec() },
         };
         let mut host = host(&[]);
-        host.note(note(delay, response, &[trouble.clone()]), 1_000);
+        host.note(note(delay, response, std::slice::from_ref(&trouble)), 1_000);
         host.last = Some((5, 503));
         let columns = |host: &Host, is_running| Line::of("a.test", host, (1_010, is_running)).columns();
         let start = "0\t0\t0\t0\t0\t4.000\t-\ta.test\t503\t1.987\ta.test: robots.txt: connection refused, ";

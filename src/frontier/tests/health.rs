@@ -41,7 +41,7 @@ fn a_refused_connection_is_tried_again_sooner_and_less_often_than_silence() {
 
 /// What was noted of the host last.
 fn noted(bed: &mut Bed) -> Option<HostHealth> {
-    bed.frontier.take_rests().last().map(|rest| rest.health)
+    bed.frontier.take_rests().next_back().map(|rest| rest.health)
 }
 
 #[test]
