@@ -479,7 +479,7 @@ fn ending(why: Failure) -> Failure {
 }
 
 /// How long a robots.txt is not asked for again after a failure, so many `attempts` after the first. Where nobody
-/// listens that is sooner, as a server that starts again is there within minutes, and so is the end: as after the third
+/// listens that is sooner, as a server that starts again is there within minutes: as after the third
 /// and fourth try of a page.
 pub fn robots_wait(why: Failure, attempts: u8, settings: &Settings) -> Duration {
     let usual = settings.robots.retry_delay;
