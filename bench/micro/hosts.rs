@@ -62,6 +62,7 @@ fn measure(which: &str, hosts: u64) {
     let scope = Scope::new(&config.scope, []);
     let shard = Shard::new(Setup {
         site_bounds: std::sync::Arc::default(),
+        site_parts: std::sync::Arc::default(),
         is_new: false,
         index: 0,
         partition: Partition::by_site(1),
