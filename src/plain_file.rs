@@ -1,9 +1,9 @@
-//! Files that a configuration names.
+//! Files that a configuration names, or that a crawl's directory should hold.
 //!
 //! Decides: what is no plain file is refused as it is opened. A pipe that nobody writes to would hold up the start for ever, and what
 //! was read of one is gone when it is to be read again.
 //! Limits: each file has a longest length, which whoever reads it gives.
-//! Leaves to others: seeds, which may come through a pipe (`boot`), and the files of a crawl's directory (`private`).
+//! Leaves to others: seeds, which may come through a pipe (`boot`), and how files of a crawl's directory are written (`private`).
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};

@@ -8,7 +8,7 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt as _, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt as _, MetadataExt as _, OpenOptionsExt};
 use std::path::Path;
 
 /// Mode of a new file.
@@ -23,8 +23,11 @@ pub fn options() -> OpenOptions {
     options
 }
 
-/// Opens `path` with `options`, and says in words that it is a link.
+/// Opens `path` with `options`, and says in words that it is a link, or a pipe, whose reader would be waited for.
 pub fn open(options: &OpenOptions, path: &Path) -> io::Result<File> {
+    if fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_fifo()) {
+        return Err(io::Error::other("it is a pipe, not a plain file"));
+    }
     options.open(path).map_err(in_words)
 }
 
@@ -91,6 +94,10 @@ mod tests {
         copy(&temp.path().join("victim"), &temp.path().join("a/b/copy")).expect("a file");
         assert_eq!(std::fs::read_to_string(temp.path().join("a/b/copy")).expect("a file"), "precious");
         create(&temp.path().join("a/b/c")).expect("a file");
+        let made = std::process::Command::new("mkfifo").arg(temp.path().join("pipe")).status().expect("mkfifo");
+        assert!(made.success());
+        let refused = create(&temp.path().join("pipe")).expect_err("a pipe").to_string();
+        assert_eq!(refused, "it is a pipe, not a plain file");
         let others =
             |path: &str| std::fs::metadata(temp.path().join(path)).expect("there").permissions().mode() & 0o027;
         assert_eq!([others("a"), others("a/b/c"), others("a/b/copy")], [0; 3]);

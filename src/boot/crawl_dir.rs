@@ -34,9 +34,9 @@ use super::redistribution::{self, Change};
 use super::sealed_file;
 use super::segment_folders;
 use crate::config::{Config, ExchangeMode};
-use crate::private;
 use crate::route::{LevelLimits, Partition};
 use crate::seed::{Seed, SeedList};
+use crate::{plain_file, private};
 
 /// A directory that this process holds.
 #[derive(Debug)]
@@ -474,7 +474,7 @@ pub fn is_crawl(root: &Path) -> bool {
 
 /// Whether a process works in `root` now.
 pub fn is_held(root: &Path) -> io::Result<bool> {
-    match File::open(root.join(LOCK)) {
+    match plain_file::open(&root.join(LOCK)) {
         // Shared, so that others may look at the same time; given back at once.
         Ok(lock) => match lock.try_lock_shared() {
             Ok(()) => Ok(false),

@@ -5,7 +5,6 @@
 //! Invariants: the manifest is written whole, and changed by a redistribution alone.
 //! Limits: `FILE_BYTES_MAX`.
 
-use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
@@ -16,6 +15,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::crawl_dir::DirError;
 use super::sealed_file;
 use crate::config::ExchangeMode;
+use crate::plain_file;
 use crate::route::Partition;
 
 /// The layout that this version writes.
@@ -79,7 +79,7 @@ impl Manifest {
 pub fn read(root: &Path) -> Result<Option<Manifest>, DirError> {
     let path = root.join(MANIFEST);
     let mut text = String::new();
-    match File::open(&path).and_then(|file| file.take(FILE_BYTES_MAX).read_to_string(&mut text)) {
+    match plain_file::open(&path).and_then(|file| file.take(FILE_BYTES_MAX).read_to_string(&mut text)) {
         Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) if error.kind() == io::ErrorKind::InvalidData => {

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::private;
+use crate::{plain_file, private};
 
 /// Longest file: some ten million seeds.
 pub(super) const FILE_BYTES_MAX: u64 = 1 << 30;
@@ -32,7 +32,7 @@ pub(super) enum Unsealed {
 /// The text of a file of the crawl `crawl_id`; `None` when there is no file. The outer error is the system's.
 pub(super) fn read(path: &Path, crawl_id: &str) -> io::Result<Option<Result<String, Unsealed>>> {
     let mut bytes = Vec::new();
-    match File::open(path).and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)) {
+    match plain_file::open(path).and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)) {
         Ok(_) => {
             let of_this = |(text, id)| if id == crawl_id { Ok(text) } else { Err(Unsealed::OfAnother(id)) };
             Ok(Some(unseal(bytes).and_then(of_this)))
@@ -45,7 +45,7 @@ pub(super) fn read(path: &Path, crawl_id: &str) -> io::Result<Option<Result<Stri
 /// Whether `path` is a whole file of some crawl.
 pub(super) fn is_whole(path: &Path) -> bool {
     let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes));
+    let read = plain_file::open(path).and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes));
     read.is_ok() && unseal(bytes).is_ok()
 }
 

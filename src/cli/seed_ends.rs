@@ -17,7 +17,7 @@ use super::urls::Troubles;
 use super::why::meaning;
 use super::{DONE, NO_PAGE};
 use crate::hops::Hops;
-use crate::log::{Listed, ListingStep, UrlState};
+use crate::log::{Listed, UrlState};
 use crate::outcome::Wall;
 use crate::stats::Totals;
 
@@ -29,17 +29,8 @@ pub(super) fn exit_code(dir: &Path, totals: &Totals) -> u8 {
     // Those pages are known to lead away; pages of an earlier run are pages.
     let leads_away = totals.pages > 0;
     let (mut ends, mut count, mut has_hope) = (Vec::new(), 0_u64, false);
-    let mut troubles = Troubles::default();
     let read = CrawlLogs::open(dir).and_then(|logs| {
-        logs.read(&mut |step| {
-            let listed = match step {
-                ListingStep::Url(listed) => listed,
-                ListingStep::Host(note) => {
-                    troubles.note(note);
-                    return Ok(());
-                }
-                ListingStep::Link(_) => return Ok(()),
-            };
+        Troubles::list(&logs, &mut |listed, troubles| {
             if !Hops::from_bits(listed.depth).is_seed() {
                 return Ok(());
             }
@@ -50,8 +41,8 @@ pub(super) fn exit_code(dir: &Path, totals: &Totals) -> u8 {
             }
             count += 1;
             if ends.len() < TOLD_MAX {
-                let why = troubles.of(&listed).map_or_else(
-                    || end(&listed, is_page),
+                let why = troubles.of(listed).map_or_else(
+                    || end(listed, is_page),
                     |trouble| {
                         let name =
                             if let UrlState::Failed(failure) = listed.state { failure.as_str() } else { "waits" };

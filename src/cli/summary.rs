@@ -212,9 +212,14 @@ impl Summary {
         ] {
             rows.some(name, count, Some(format!("beyond {keys}; their pages are told above")));
         }
+        for (name, count, key) in [
+            ("links too deep", totals.links_too_deep, "scope.depth_max or links.sitemap_nesting_max"),
+            ("links too long", totals.links_too_long, "scope.url_bytes_max"),
+            ("redirects too many", totals.redirects_too_many, "scope.redirects_max"),
+        ] {
+            rows.some(name, count, Some(format!("beyond {key}")));
+        }
         for (name, count) in [
-            ("links too deep", totals.links_too_deep),
-            ("links too long", totals.links_too_long),
             ("links across shards", totals.links_crossing),
             ("  dropped", totals.links_crossing_dropped),
             ("  sent before", totals.links_sent_before),
@@ -225,7 +230,6 @@ impl Summary {
             ("links advised against", totals.links_advised_against),
             ("links to other formats", totals.links_other_formats),
             ("links not listed", totals.external_unlisted),
-            ("redirects too many", totals.redirects_too_many),
             ("seeds led out of scope", totals.seeds_led_outside),
             ("over their site's share", totals.over_share),
             ("over budget", totals.urls_over_budget),

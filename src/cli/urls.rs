@@ -183,7 +183,23 @@ pub(super) struct Troubles {
 }
 
 impl Troubles {
-    pub(super) fn note(&mut self, note: HostNote) {
+    /// Lists the URLs of `logs`, each with what is known by then of hosts in trouble. Returns as [`CrawlLogs::read`] does.
+    pub(super) fn list(
+        logs: &CrawlLogs,
+        take: &mut dyn FnMut(&Listed<'_>, &Troubles) -> io::Result<()>,
+    ) -> io::Result<u8> {
+        let mut troubles = Troubles { is_running: logs.is_running(), ..Troubles::default() };
+        logs.read(&mut |step| {
+            match step {
+                ListingStep::Url(listed) => take(&listed, &troubles)?,
+                ListingStep::Host(note) => troubles.note(note),
+                ListingStep::Link(_) => {}
+            }
+            Ok(())
+        })
+    }
+
+    fn note(&mut self, note: HostNote) {
         if note.health.troubles.is_empty() {
             self.hosts.remove(&note.host);
         } else {
@@ -233,26 +249,17 @@ fn list(arguments: &Urls, out: &mut impl Write) -> io::Result<u8> {
     let host = arguments.host.as_deref().map(host_name).transpose()?;
     let logs = CrawlLogs::open(&arguments.dir)?;
     let parties = arguments.seed.as_ref().map(|seed| party(&logs, seed)).transpose()?;
-    let mut troubles = Troubles { is_running: logs.is_running(), ..Troubles::default() };
-    logs.read(&mut |step| {
-        let listed = match step {
-            ListingStep::Url(listed) => listed,
-            ListingStep::Host(note) => {
-                troubles.note(note);
-                return Ok(());
-            }
-            ListingStep::Link(_) => return Ok(()),
-        };
+    Troubles::list(&logs, &mut |listed, troubles| {
         let is_wanted = arguments.state.is_none_or(|state| state == State::of(listed.state))
             && (arguments.cause.is_empty() || arguments.cause.iter().any(|cause| cause.is_of(listed.state)))
             && arguments.linked_from.as_ref().is_none_or(|page| listed.via == Some(page.as_str()))
-            && parties.as_ref().is_none_or(|(parties, seed)| parties.of(&listed) == Some(*seed))
+            && parties.as_ref().is_none_or(|(parties, seed)| parties.of(listed) == Some(*seed))
             && arguments.prefix.as_ref().is_none_or(|prefix| listed.text.starts_with(&**prefix))
             && host.as_deref().is_none_or(|host| Url::from_canonical(listed.text).is_ok_and(|url| url.host() == host));
         if !is_wanted {
             return Ok(());
         }
-        let line = Line::of(&listed, troubles.of(&listed));
+        let line = Line::of(listed, troubles.of(listed));
         let text = match (arguments.json, arguments.via) {
             (true, _) => serde_json::to_string(&line)?,
             (false, true) => format!("{}\t{}", line.columns(), line.via.unwrap_or("-")),

@@ -27,6 +27,8 @@ use super::warc::HttpHead;
 pub struct Exported {
     /// Records.
     pub records: u64,
+    /// Those among them that tell what files are, and nothing of a URL.
+    pub about_files: u64,
     /// Places where the file is damaged.
     pub damaged: u64,
     /// Captures that were left out because they say noindex, or because a use is not wanted.
@@ -41,6 +43,7 @@ impl Exported {
     /// Counts what was written of another file, whose index is its own.
     pub fn add(&mut self, other: &Exported) {
         self.records += other.records;
+        self.about_files += other.about_files;
         self.damaged += other.damaged;
         self.orphans += other.orphans;
         self.left_out.iter_mut().zip(other.left_out).for_each(|(all, more)| *all += more);
@@ -77,7 +80,10 @@ pub fn export<R: Read + Seek, W: Write + Seek + Truncate>(
             Ok(None) => break,
             Ok(Some(record)) if !taken.takes(&record, &mut exported) => {}
             Ok(Some(record)) => match copy.record(&mut reader, &record, output) {
-                Ok(()) => exported.records += 1,
+                Ok(()) => {
+                    exported.records += 1;
+                    exported.about_files += u64::from(record.head.kind().as_str() == "warcinfo");
+                }
                 Err(Failed::Export(error)) => return Err(error),
                 Err(Failed::Damage) => {
                     exported.damaged += 1;

@@ -2,7 +2,7 @@
 //!
 //! Decides: each file becomes one of the same name but for its end, with its index beside it; a file appears under its name
 //! when it is whole. A file that is there already is left as it is: of a segment that grows it may be the beginning. That and
-//! damaged records, which are omitted, are told of: exit code 1. What pages' own words leave out is told, too, and no problem:
+//! damaged records, which are omitted, are told of, as is an export of nothing: exit code 1. What pages' own words leave out is told, too, and no problem:
 //! noindex by default, for an export is what others get to see.
 
 use std::fs;
@@ -65,8 +65,11 @@ pub fn run(arguments: &Export, out: &mut impl Write) -> io::Result<u8> {
         all.add(&written);
         writeln!(out, "{}", arguments.out.join(format!("{stem}.{}", arguments.to.as_str())).display())?;
     }
-    let Exported { records, damaged, left_out: [noindex, unwanted], orphans, .. } = all;
+    let Exported { records, about_files, damaged, left_out: [noindex, unwanted], orphans, .. } = all;
     tell!("{records} records exported, {damaged} damaged places omitted");
+    if records == about_files && noindex + unwanted == 0 {
+        tell!("nothing is of a URL that was asked for");
+    }
     if noindex > 0 {
         tell!("{noindex} captures left out by noindex (see --noindex)");
     }
@@ -82,7 +85,7 @@ pub fn run(arguments: &Export, out: &mut impl Write) -> io::Result<u8> {
     if passed_over > 0 {
         tell!("{passed_over} files were there already");
     }
-    Ok(if damaged + passed_over == 0 && records > 0 { DONE } else { FAILED })
+    Ok(if damaged + passed_over == 0 && records > about_files { DONE } else { FAILED })
 }
 
 /// Writes one file and its index. `None`: it is there already.
