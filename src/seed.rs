@@ -151,46 +151,55 @@ pub fn site_options<'a>(seeds: impl IntoIterator<Item = &'a Seed>) -> HashMap<Bo
     sites
 }
 
-/// A part of a site, and what is said of it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct SitePart {
-    /// Without `www.`.
-    host: Box<str>,
-    /// Of the seed: up to the last slash of its path.
-    directory: Box<str>,
-    /// What its seeds say.
-    pub options: SeedOptions,
+/// The parts of one site, and what is said of each: there may be a hundred thousand seeds of one host.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct SiteParts {
+    /// By host without `www.`, and the directory of the seed: up to the last slash of its path. No site is called so, as it has a slash.
+    parts: HashMap<Box<str>, SeedOptions>,
+    /// Slashes in the longest of these.
+    slashes_max: usize,
 }
 
-impl SitePart {
-    /// What no other part has, and no site: it has a slash.
-    pub fn name(&self) -> String {
-        format!("{}{}", self.host, self.directory)
-    }
-
-    /// The part of `parts` that `url` is in.
-    pub fn of<'a>(parts: &'a [SitePart], url: &Url) -> Option<&'a SitePart> {
-        let host = without_www(url.host());
-        parts.iter().find(|part| *part.host == *host && url.path_and_query().starts_with(&*part.directory))
-    }
-}
-
-/// The parts of each site of which seeds have options in more than one, the innermost first.
-pub fn site_parts<'a>(seeds: impl IntoIterator<Item = &'a Seed>) -> HashMap<Box<str>, Vec<SitePart>> {
-    let mut sites: HashMap<Box<str>, Vec<SitePart>> = HashMap::new();
-    for Seed { url, options } in seeds {
-        let Some(options) = options.as_deref() else { continue };
+impl SiteParts {
+    /// A seed in the directory of `url` says this, too.
+    fn push(&mut self, url: &Url, options: SeedOptions) {
         let path = url.path_and_query().split('?').next().unwrap_or_default();
-        let directory = path.rsplit_once('/').map_or("/".to_owned(), |(directory, _)| format!("{directory}/"));
-        let host = without_www(url.host());
-        let parts = sites.entry(url.site().into()).or_default();
-        match parts.iter_mut().find(|part| *part.host == *host && *part.directory == *directory) {
-            Some(part) => part.options = part.options.with(*options),
-            None => parts.push(SitePart { host: host.into(), directory: directory.into(), options: *options }),
+        let directory = path.rfind('/').and_then(|last| path.get(..=last)).unwrap_or("/");
+        let name = format!("{}{directory}", without_www(url.host()));
+        self.slashes_max = self.slashes_max.max(name.matches('/').count());
+        let known = self.parts.entry(name.into()).or_default();
+        *known = known.with(options);
+    }
+
+    /// Keeps those of which this is so.
+    pub fn retain(&mut self, mut is_so: impl FnMut(&str, &SeedOptions) -> bool) {
+        self.parts.retain(|name, options| is_so(name, options));
+    }
+
+    /// Whether this is so of any.
+    pub fn has(&self, is_so: impl Fn(&SeedOptions) -> bool) -> bool {
+        self.parts.values().any(is_so)
+    }
+
+    /// The innermost part that `url` is in: its name, and what is said of it.
+    pub fn of(&self, url: &Url) -> Option<(&str, &SeedOptions)> {
+        let place = format!("{}{}", without_www(url.host()), url.path_and_query());
+        let path = place.split('?').next().unwrap_or_default();
+        let ends = memchr::memchr_iter(b'/', path.as_bytes()).take(self.slashes_max);
+        let found = ends.filter_map(|end| self.parts.get_key_value(path.get(..=end)?)).last();
+        found.map(|(name, options)| (&**name, options))
+    }
+}
+
+/// The parts of each site of which seeds have options in more than one.
+pub fn site_parts<'a>(seeds: impl IntoIterator<Item = &'a Seed>) -> HashMap<Box<str>, SiteParts> {
+    let mut sites: HashMap<Box<str>, SiteParts> = HashMap::new();
+    for Seed { url, options } in seeds {
+        if let Some(options) = options.as_deref() {
+            sites.entry(url.site().into()).or_default().push(url, *options);
         }
     }
-    sites.retain(|_, parts| parts.len() > 1);
-    sites.values_mut().for_each(|parts| parts.sort_by_key(|part| std::cmp::Reverse(part.directory.len())));
+    sites.retain(|_, of_site| of_site.parts.len() > 1);
     sites
 }
 
@@ -277,7 +286,7 @@ mod tests {
         assert_eq!(parts.len(), 1, "of b.test one seed says something");
         let pages = |text: &str| {
             let url = Url::parse(text).unwrap();
-            SitePart::of(&parts["a.test"], &url).map(|part| (part.options.pages, part.options.depth))
+            parts["a.test"].of(&url).map(|(_, options)| (options.pages, options.depth))
         };
         for (text, expected) in [
             ("http://a.test/x", Some((Some(1), None))),
@@ -290,10 +299,8 @@ mod tests {
         ] {
             assert_eq!(pages(text), expected, "{text}");
         }
-        let names: std::collections::BTreeSet<String> = parts["a.test"].iter().map(SitePart::name).collect();
-        assert_eq!(
-            names.into_iter().collect::<Vec<_>>(),
-            ["a.test/", "a.test/blog/", "a.test/blog/2026/", "shop.a.test/"]
-        );
+        let name = |text: &str| parts["a.test"].of(&Url::parse(text).unwrap()).map(|(name, _)| name.to_owned());
+        assert_eq!(name("http://www.a.test/blog/2026/1").as_deref(), Some("a.test/blog/2026/"));
+        assert_eq!(name("http://shop.a.test/").as_deref(), Some("shop.a.test/"));
     }
 }

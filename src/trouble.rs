@@ -189,7 +189,7 @@ pub fn words(failure: Failure) -> &'static str {
 }
 
 /// More of a detail is not told.
-const DETAIL_CHARS_MAX: usize = 200;
+pub const DETAIL_CHARS_MAX: usize = 200;
 
 #[cfg(test)]
 mod tests {

@@ -22,7 +22,7 @@ use crate::config::{self, Config, ConfigError, Hours};
 use crate::control::{BalanceWatch, Beat, Control, HeartWatch, MemoryWatch, Observation, Supervisor};
 use crate::exchange::{Replicated, spsc};
 use crate::fetch::{self, OwnAddresses};
-use crate::frontier::{Bound, Ledger, Ranks, SiteBounds, SiteParts};
+use crate::frontier::{Bound, Ledger, PartsBySite, Ranks, SiteBounds};
 use crate::log::AskAgain;
 use crate::memory_budget::MemoryBudget;
 use crate::politeness::Operators;
@@ -44,7 +44,7 @@ struct Setting {
     fruitless: u32,
     scope: Scope,
     site_bounds: Arc<SiteBounds>,
-    site_parts: Arc<SiteParts>,
+    site_parts: Arc<PartsBySite>,
     earlier: Arc<EarlierCrawls>,
     operators: Arc<Operators>,
     ranks: Arc<Ranks>,
@@ -464,7 +464,7 @@ impl Lists {
 }
 
 /// What the sites of `seeds` with options may cost, and their parts, where these say more than `budget`.
-fn site_bounds(budget: &config::Budget, seeds: &[Seed], rng_seed: u64) -> (SiteBounds, SiteParts) {
+fn site_bounds(budget: &config::Budget, seeds: &[Seed], rng_seed: u64) -> (SiteBounds, PartsBySite) {
     let [_, of_sites] = Bound::of_config(budget);
     let key = |name: &str| SiteKey::new(rng_seed, name).number();
     let bound = |name: &str, options: &SeedOptions| {
@@ -478,12 +478,15 @@ fn site_bounds(budget: &config::Budget, seeds: &[Seed], rng_seed: u64) -> (SiteB
     };
     let sites = site_options(seeds);
     let mut bounds: SiteBounds = sites.iter().filter_map(|(site, options)| bound(site, options)).collect();
-    let mut all_parts = SiteParts::default();
-    for (site, parts) in site_parts(seeds) {
-        let before = bounds.len();
-        bounds.extend(parts.iter().filter_map(|part| bound(&part.name(), &part.options)));
-        // Parts that say nothing of costs share what their site may have.
-        if bounds.len() > before {
+    let mut all_parts = PartsBySite::default();
+    for (site, mut parts) in site_parts(seeds) {
+        // Parts that say nothing of costs share what the one around them, or their site, may have.
+        parts.retain(|name, options| {
+            let bound = bound(name, options);
+            bounds.extend(bound);
+            bound.is_some()
+        });
+        if parts.has(|_| true) {
             all_parts.insert(key(&site), parts);
         }
     }

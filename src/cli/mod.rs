@@ -16,6 +16,7 @@ mod identity;
 mod inspect;
 mod json;
 mod lab;
+mod linkers;
 mod output;
 mod parties;
 mod plan;

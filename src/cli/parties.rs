@@ -8,9 +8,8 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 
-use xxhash_rust::xxh3::xxh3_64;
-
 use super::crawl_logs::CrawlLogs;
+use super::linkers::{Linkers, hash};
 use crate::hops::Hops;
 use crate::log::{Listed, ListingStep};
 use crate::url::Url;
@@ -29,8 +28,7 @@ pub(super) struct Parties {
 /// What a first pass has found.
 #[derive(Debug, Default)]
 struct Links {
-    /// Hashes of URLs, and of the pages that linked to them.
-    links: Vec<(u64, u64)>,
+    linkers: Linkers,
     seeds: Vec<Box<str>>,
     /// By the hash of an origin: that of its first URL.
     origins: HashMap<u64, u64>,
@@ -71,9 +69,11 @@ impl Links {
         let url = hash(listed.text);
         if Hops::from_bits(listed.depth) == Hops::default() {
             self.seeds.push(listed.text.into());
-        } else if let Some(via) = listed.via {
-            self.links.push((url, hash(via)));
-            if let Some(origin) = via.strip_suffix("/robots.txt") {
+        } else {
+            self.linkers.take(listed);
+            if let Some(via) = listed.via
+                && let Some(origin) = via.strip_suffix("/robots.txt")
+            {
                 self.robots.insert(hash(via), hash(origin));
             }
         }
@@ -83,15 +83,15 @@ impl Links {
     }
 
     fn parties(mut self) -> Parties {
-        self.links.sort_unstable();
-        self.links.dedup_by_key(|(url, _)| *url);
+        self.linkers.sort();
         let robots = self.robots.iter().filter_map(|(robots, origin)| Some((*robots, *self.origins.get(origin)?)));
         let robots: BTreeMap<u64, u64> = robots.collect();
         let seeds = std::mem::take(&mut self.seeds);
         let places: HashMap<u64, u32> = (0..).zip(&seeds).map(|(place, seed)| (hash(seed), place)).collect();
         // The place of each URL's seed, as soon as it is known: a way is gone once.
-        let mut found: Vec<u32> = vec![OPEN; self.links.len()];
-        for start in 0..self.links.len() {
+        let linkers = &self.linkers;
+        let mut found: Vec<u32> = vec![OPEN; linkers.len()];
+        for start in 0..linkers.len() {
             let (mut way, mut on_way, mut at) = (Vec::new(), HashSet::new(), Some(start));
             let mut seed = NONE;
             while let Some(place) = at {
@@ -103,10 +103,9 @@ impl Links {
                         break;
                     }
                 }
-                let via = self.links.get(place).map_or(0, |(_, via)| *via);
-                let find = |url: u64| self.links.binary_search_by_key(&url, |(url, _)| *url).ok();
+                let via = linkers.at(place).map_or(0, |(_, via)| via);
                 // A robots.txt that is a URL of the crawl, too, was linked to.
-                let via = match find(via).is_none() && !places.contains_key(&via) {
+                let via = match linkers.place(via).is_none() && !places.contains_key(&via) {
                     true => robots.get(&via).copied().unwrap_or(via),
                     false => via,
                 };
@@ -114,7 +113,7 @@ impl Links {
                     seed = *place;
                     break;
                 }
-                at = find(via);
+                at = linkers.place(via);
             }
             way.into_iter().for_each(|place| {
                 if let Some(found) = found.get_mut(place) {
@@ -122,13 +121,9 @@ impl Links {
                 }
             });
         }
-        let urls = self.links.iter().zip(found).filter(|(_, seed)| *seed != NONE);
-        Parties { urls: urls.map(|((url, _), seed)| (*url, seed)).collect(), places, seeds }
+        let urls = (0..).map_while(|place| linkers.at(place)).zip(found).filter(|(_, seed)| *seed != NONE);
+        Parties { urls: urls.map(|((url, _), seed)| (url, seed)).collect(), places, seeds }
     }
-}
-
-fn hash(text: &str) -> u64 {
-    xxh3_64(text.as_bytes())
 }
 
 /// In place of a seed: it is not known yet; there is none.
@@ -164,6 +159,9 @@ mod tests {
             listed("http://a.test/old", None, 4),
             listed("http://e.test/1", Some("http://e.test/2"), 2),
             listed("http://e.test/2", Some("http://e.test/1"), 2),
+            // It was sent away for a cookie, and back.
+            listed("http://b.test/home", Some("http://b.test/check"), redirect),
+            listed("http://b.test/check", Some("http://b.test/home"), redirect),
         ];
         let mut links = Links::default();
         log.iter().for_each(|listed| links.take(listed));
@@ -172,7 +170,7 @@ mod tests {
         let of = log.iter().map(|listed| parties.of(listed)).collect::<Vec<_>>();
         let (a, b) = (Some(0), Some(1));
         // The first URL of b.test in the log is of the first party, for which the robots.txt was asked for.
-        assert_eq!(of, [a, a, a, a, b, b, b, a, a, None, None, None, None]);
+        assert_eq!(of, [a, a, a, a, b, b, b, a, a, None, None, None, None, b, b]);
         assert_eq!(parties.place(&Url::parse("http://b.test").expect("a URL")), b);
         assert_eq!(parties.place(&Url::parse("http://a.test/1").expect("a URL")), None);
     }

@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use super::crawl_logs::{self, CrawlLogs};
+use super::linkers::Linkers;
 use super::output::{Stdout, tell};
 use super::urls::host_name;
 use super::{DONE, FAILED};
@@ -32,7 +33,7 @@ use crate::url::Url;
 use findings::Findings;
 use robots::RobotsFound;
 pub(super) use told::{explains, meaning};
-use way::{Links, Way};
+use way::Way;
 
 /// Arguments of the subcommand.
 #[derive(clap::Args, Debug)]
@@ -119,17 +120,17 @@ fn answer(arguments: &Why, out: &mut impl Write) -> io::Result<u8> {
     let logs = CrawlLogs::open(dir)?;
     let config = boot::kept_config(dir).map_err(io::Error::other)?.unwrap_or_default();
     let mut facts = Findings::new(asked.clone(), logs.rng_seed());
-    let mut links = Links::default();
+    let mut linkers = Linkers::default();
     // What is damaged is told; whether the answer is known is another question.
     logs.read(&mut |step| {
         facts.take(&step);
         if let (Asked::Url(_), ListingStep::Url(listed)) = (&asked, &step) {
-            links.take(listed);
+            linkers.take(listed);
         }
         Ok(())
     })?;
     let mut way = match &asked {
-        Asked::Url(url) => links.way(url),
+        Asked::Url(url) => Way::to(url, linkers),
         Asked::Host(_) => Way::default(),
     };
     if !way.pages.is_empty() {

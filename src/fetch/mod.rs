@@ -45,6 +45,7 @@ use crate::outcome::{Failure, FetchJob};
 use crate::politeness::Ledger;
 use crate::ring::{BufferPool, Deadlines};
 use crate::transaction::Transaction;
+use crate::trouble::DETAIL_CHARS_MAX;
 
 pub use address::allowed;
 pub use dial::FURTHER_MAX;
@@ -248,6 +249,8 @@ impl Hands {
     }
 
     fn say(&self, job: u64, words: &str) {
+        // A server chooses some of them: the algorithm of its certificate, kilobytes long.
+        let words: String = words.chars().take(DETAIL_CHARS_MAX).collect();
         self.words.borrow_mut().insert(job, words.into());
     }
 

@@ -19,7 +19,7 @@ use super::host_key;
 use super::parts::{ENTRY_BYTES, Parts};
 use crate::by_number::ByNumber;
 use crate::config;
-use crate::seed::SitePart;
+use crate::seed::SiteParts;
 use crate::time::{Duration, Instant, WallClock};
 use crate::url::{SiteKey, Url};
 
@@ -38,7 +38,7 @@ pub struct Bound {
 pub type SiteBounds = ByNumber<Bound>;
 
 /// The parts of sites of which several have a budget of their own, by the numbers of the sites' keys.
-pub type SiteParts = ByNumber<Vec<SitePart>>;
+pub type PartsBySite = ByNumber<SiteParts>;
 
 /// What one URL has cost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -78,7 +78,7 @@ pub struct Budgets {
     of_hosts: Bound,
     of_sites: Bound,
     of_seeds: Arc<SiteBounds>,
-    site_parts: Arc<SiteParts>,
+    site_parts: Arc<PartsBySite>,
     rng_seed: u64,
     clock: WallClock,
     parts: Parts<Spent>,
@@ -125,7 +125,7 @@ impl Budgets {
     }
 
     /// The same where these parts of sites have budgets of their own.
-    pub fn of_parts(self, site_parts: Arc<SiteParts>) -> Budgets {
+    pub fn of_parts(self, site_parts: Arc<PartsBySite>) -> Budgets {
         Budgets { site_parts, ..self }
     }
 
@@ -134,8 +134,8 @@ impl Budgets {
         if self.site_parts.is_empty() {
             return site;
         }
-        let parts = self.site_parts.get(&site.number()).map(Vec::as_slice).unwrap_or_default();
-        SitePart::of(parts, url).map_or(site, |part| SiteKey::new(self.rng_seed, &part.name()))
+        let part = self.site_parts.get(&site.number()).and_then(|parts| parts.of(url));
+        part.map_or(site, |(name, _)| SiteKey::new(self.rng_seed, name))
     }
 
     /// The wall clock was set.

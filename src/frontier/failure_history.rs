@@ -88,9 +88,9 @@ mod tests {
     use crate::time::Instant;
 
     fn failed(times: u32) -> Remembered {
-        let mut streak = FailureStreak::default();
+        let (mut streak, politeness) = (FailureStreak::default(), Config::default().politeness);
         for _ in 0..times {
-            streak.failed(Instant::ZERO, Instant::ZERO, false, u32::MAX, &Config::default().politeness);
+            streak.failed(Instant::ZERO, Instant::ZERO, false, u32::MAX, &politeness);
         }
         let origin = OriginRecord { scheme: Scheme::Http, port: 80, has_answered: false, streak, trouble: None };
         Remembered { origins: vec![origin], ..Remembered::default() }

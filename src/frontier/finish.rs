@@ -10,6 +10,7 @@ use super::Frontier;
 use super::backlog::QueuedUrl;
 use super::budgets::Cost;
 use super::host::State;
+use super::host_failures::Blame;
 use super::kind_lanes::Turn;
 use super::waiting::Ticket;
 use crate::outcome::{Failure, FetchJob, HostId, JobKind, Outcome};
@@ -104,8 +105,13 @@ impl Frontier {
             retry_after = fetched.retry_after;
             host.answered(&job.url, job.kind == JobKind::Page, has_complained);
         }
-        let is_aside = has_complained && host.complains_aside(now, &job.url, retry_after, politeness);
-        host.pace.ended(now, now.since(job.began), outcome, (!is_aside).then_some(complaint), politeness);
+        let blame = has_complained.then(|| host.complains(now, &job.url, retry_after, politeness));
+        let of_host = match blame {
+            Some(Blame::Host) => Some((complaint, retry_after)),
+            Some(Blame::LoneOrigin) => Some((complaint, None)),
+            Some(Blame::Origin | Blame::Kind) | None => None,
+        };
+        host.pace.ended(now, now.since(job.began), outcome, of_host, politeness);
         let counts = match outcome {
             Outcome::Fetched(fetched) => {
                 if let Some(addr) = fetched.addr {
@@ -127,10 +133,11 @@ impl Frontier {
         };
         host.obey_own_delay(now, &job.url, politeness);
         // That of an odd port, too, must not be forgotten by a restart: the next run keeps it for the whole host.
-        if is_aside && retry_after.is_some() || self.rests_long(job.host, now) {
+        let is_of_origin = matches!(blame, Some(Blame::Origin | Blame::LoneOrigin)) && retry_after.is_some();
+        if is_of_origin || self.rests_long(job.host, now) {
             self.note_rest(job.host, now);
         }
-        self.release_host(now, job, has_complained && !is_aside);
+        self.release_host(now, job, of_host.is_some());
         if matches!(outcome, Outcome::Failed(_)) {
             self.refuse_wanted(now, job.host);
         }
@@ -161,8 +168,11 @@ impl Frontier {
         // A host that complains of everything would cost each of its URLs all its tries.
         let is_storm = class == Some(RetryClass::Overload) && tries_max > 0 && self.hosts[job.host].pace.is_in_storm();
         let uncounted = counts == Try::Uncounted || is_storm;
-        let is_in_vain =
-            class == Some(RetryClass::Overload) && !is_storm && self.hosts[job.host].is_of_broken_kind(&job.url);
+        let may_be_of_kind = match outcome {
+            Outcome::Failed(failure) => failure.is_of_answer() && counts == Try::Counts,
+            _ => class == Some(RetryClass::Overload) && !is_storm,
+        };
+        let is_in_vain = may_be_of_kind && self.hosts[job.host].is_of_broken_kind(&job.url);
         let Some(class) = class.filter(|_| (job.attempt < tries_max || uncounted) && !is_in_vain) else {
             self.queued -= 1;
             self.is_over(job.depth);

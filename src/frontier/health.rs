@@ -2,9 +2,10 @@
 //!
 //! Decides: the last trouble of a host's name and of each of its origins is kept until the same thing goes well. What
 //! is known goes into the log with the host's rest: when a trouble comes, changes or is over, when the delay in force
-//! is another, and after 4, 16, 64, … responses. A page's troubles of one kind are noted once in [`PAGE_NOTES_EVERY`].
+//! is another, and after 4, 16, 64, … responses. A page's troubles of one kind are noted once in [`PAGE_NOTES_EVERY`], other delays in
+//! [`DELAY_NOTES_EVERY`].
 //! Invariants: nothing is decided by it.
-//! Limits: 24 bytes a host, and eight an origin, besides what is wrong.
+//! Limits: 48 bytes a host, and eight an origin, besides what is wrong.
 //! Leaves to others: the words ([`crate::trouble`]).
 
 use super::Frontier;
@@ -28,6 +29,10 @@ pub struct Vitals {
     took_millis: u32,
     /// The delay in force as it was noted last; 0: as configured.
     noted_millis: u32,
+    /// When another was.
+    noted: Instant,
+    /// The longest Crawl-delay as it was noted last.
+    pub noted_crawl_delay: Duration,
 }
 
 impl Vitals {
@@ -115,7 +120,11 @@ impl Frontier {
             is_news = host.vitals.took(now.since(job.began));
             let politeness = &self.settings.politeness;
             let (delay, usual) = (host.delay_in_force(politeness), host.pace.agreed_delay(politeness));
-            is_news |= host.vitals.has_other_delay(delay, usual);
+            // Servers answer now soon and now late.
+            let may_note = host.vitals.noted == Instant::ZERO || now >= host.vitals.noted + DELAY_NOTES_EVERY;
+            if may_note && host.vitals.has_other_delay(delay, usual) {
+                (host.vitals.noted, is_news) = (now, true);
+            }
         }
         match sign {
             Sign::None => {}
@@ -254,6 +263,7 @@ const TOOK_MILLIS_MAX: u32 = 600_000;
 const NOTED_MILLIS_MIN: u32 = 1_000;
 /// Seconds.
 const PAGE_NOTES_EVERY: u64 = 60;
+const DELAY_NOTES_EVERY: Duration = Duration::from_secs(60);
 /// Hosts in trouble that are remembered, to show the latest.
 const TROUBLED_MAX: usize = 64;
 /// Bytes of the address that a robots.txt leads to.

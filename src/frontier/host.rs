@@ -170,19 +170,23 @@ impl Host {
     pub fn obey_crawl_delay(&mut self, politeness: &Politeness) {
         let has_usual = self.has_usual_origin();
         let counts = |origin: &&Origin| !has_usual || !origin.is_odd();
-        let asked = self.origins.iter().filter(counts).filter_map(Origin::crawl_delay);
+        let asked = self.origins.iter().filter(counts).map(Origin::crawl_delay);
         self.pace.obey_crawl_delay(asked.max().unwrap_or_default(), politeness);
     }
 
-    /// A request to `url` has ended: where its origin's Crawl-delay is not the host's, that origin waits for it alone.
+    /// A request to `url` has ended, or its robots.txt is known: where its origin's Crawl-delay is not the host's, that origin waits for it alone.
     pub fn obey_own_delay(&mut self, now: Instant, url: &Url, politeness: &Politeness) {
         let has_usual = self.has_usual_origin();
         let origin = self.origins.iter_mut().find(|origin| origin.is_of(url) && origin.is_odd());
-        if let Some(origin) = origin.filter(|_| has_usual)
-            && let Some(delay) = origin.crawl_delay()
-        {
-            origin.streak.rest_until(now + delay.min(politeness.crawl_delay_max));
+        if let Some(origin) = origin.filter(|origin| has_usual && !origin.crawl_delay().is_zero()) {
+            origin.streak.rest_until(now + origin.crawl_delay().min(politeness.crawl_delay_max));
         }
+    }
+
+    /// The longest Crawl-delay, of the host or of an origin alone: the next run, which knows no origins, keeps it for the host.
+    pub fn longest_crawl_delay(&self, politeness: &Politeness) -> Duration {
+        let of_origins = self.origins.iter().map(|origin| origin.crawl_delay().min(politeness.crawl_delay_max)).max();
+        self.pace.crawl_delay().max(of_origins.unwrap_or_default())
     }
 
     /// Until when one of its origins has asked to be left alone, and not the host.

@@ -29,25 +29,40 @@ use crate::robots::Work;
 use crate::time::{Duration, Instant};
 use crate::url::Url;
 
+/// Whose a complaint is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Blame {
+    /// The host's.
+    Host,
+    /// That of an odd port, which says how long it is to be left alone. It is the only one that works as far as is known, so the host
+    /// backs off as well, but no longer than after a complaint that names no time: anyone may have linked there first.
+    LoneOrigin,
+    /// That of an odd port alone.
+    Origin,
+    /// That of a kind of URLs alone.
+    Kind,
+}
+
 impl Host {
     /// A request to `url`, a page's or not, was answered, with a complaint or without.
     pub fn answered(&mut self, url: &Url, is_page: bool, has_complained: bool) {
         if let Some(origin) = self.origins.iter_mut().find(|origin| origin.is_of(url)) {
             origin.answered(has_complained);
         }
-        if is_page && !has_complained && self.fine_kinds.note(kind_of(url)) {
-            self.kind_rest.iter_mut().for_each(|rest| rest.is_fine());
+        if is_page && !has_complained {
+            let is_new = self.fine_kinds.note(kind_of(url));
+            self.kind_rest.iter_mut().for_each(|rest| rest.is_fine(is_new));
         }
     }
 
-    /// `url` was answered with 429 or 503; whether only its origin or its kind of URLs complains, and rests alone.
-    pub fn complains_aside(
+    /// `url` was answered with 429 or 503: whose complaint that is. An origin or a kind of URLs that complains alone rests alone.
+    pub fn complains(
         &mut self,
         now: Instant,
         url: &Url,
         retry_after: Option<Duration>,
         politeness: &Politeness,
-    ) -> bool {
+    ) -> Blame {
         let index = self.origins.iter().position(|origin| origin.is_of(url));
         let is_aside = |origin: &Origin| {
             let others = || self.origins.iter().any(|other| origin.is_beside(other));
@@ -56,16 +71,19 @@ impl Host {
         if let Some(index) = index.filter(|index| is_aside(&self.origins[*index])) {
             let rest = retry_after.unwrap_or(politeness.retry_delay).min(politeness.retry_after_max);
             self.origins[index].streak.rest_until(now + rest);
-            return true;
+            return if self.has_another_that_works(index) { Blame::Origin } else { Blame::LoneOrigin };
         }
-        retry_after.is_none() && self.fails_aside(now, url, Duration::ZERO, politeness)
+        match retry_after.is_none() && self.fails_aside(now, url, Duration::ZERO, politeness) {
+            true => Blame::Kind,
+            false => Blame::Host,
+        }
     }
 
     /// A request to a page failed that had reached its server; whether only its kind of URLs fails, and rests alone.
     pub fn fails_alone(&mut self, now: Instant, began: Instant, url: &Url, politeness: &Politeness) -> bool {
         let is_stranger = self.origin_of(url).is_none_or(|index| self.origins[index].is_stranger());
         // Where nothing else waits, nothing is held up.
-        let took = if self.backlog.has_queued() { now.since(began) } else { Duration::ZERO };
+        let took = if self.backlog.has_queued() { now.since(began).min(KIND_TOOK_MAX) } else { Duration::ZERO };
         !self.fine_kinds.is_empty() && !is_stranger && self.fails_aside(now, url, took, politeness)
     }
 
@@ -78,7 +96,7 @@ impl Host {
 
     /// Whether another try of a URL like this one is in vain.
     pub fn is_of_broken_kind(&self, url: &Url) -> bool {
-        self.kind_rest.as_ref().is_some_and(|rest| rest.is_broken(kind_of(url)))
+        self.kind_rest.as_ref().is_some_and(|rest| rest.is_broken(kind_of(url), &self.fine_kinds))
     }
 
     /// Until when some of its URLs are left alone, if any are.
@@ -230,3 +248,5 @@ const DOUBTFUL_REST_FACTOR: u32 = 10;
 const KIND_REST_FACTOR: u32 = 3;
 /// A failure may be held for a while before it counts; no connection is waited for longer than this.
 const TOOK_MAX: Duration = Duration::from_secs(10);
+/// Nor does a kind rest for longer than that of an answer that is waited for.
+const KIND_TOOK_MAX: Duration = Duration::from_secs(30);

@@ -12,7 +12,7 @@
 //! A lane never changes its weight: each change put it behind the others again, and with URLs of two weights it starved.
 //! Invariants: a URL goes to a lane, and from that of what nothing is known of to that of its kind, once each; what waits is never
 //! put off, whatever comes.
-//! Limits: [`LANES_MAX`] lanes; further kinds share the last one.
+//! Limits: [`LANES_MAX`] lanes; the last one is for kinds that rest, and further kinds share the one before.
 
 use super::queue::{Discipline, HostQueue};
 use super::waiting::Ticket;
@@ -89,7 +89,7 @@ impl KindLanes {
 
     /// The lane of a kind: its own, an empty one, a new one, or the last.
     fn lane_of(&mut self, of: KindFacts, discipline: Discipline) -> usize {
-        let at = self.free_lane(of).unwrap_or(self.lanes.len().min(LANES_MAX - 1));
+        let at = self.free_lane(of).unwrap_or(self.lanes.len().min(last_lane(of)));
         if self.lanes.get(at).is_none_or(|lane| lane.queue.is_empty()) {
             self.begin(at, of, discipline);
         }
@@ -100,7 +100,8 @@ impl KindLanes {
     fn free_lane(&self, of: KindFacts) -> Option<usize> {
         let own = (of.branch, of.is_proven(), of.weight);
         let is_own = |lane: &Lane| (lane.branch, lane.is_proven, lane.weight) == own;
-        self.lanes.iter().position(is_own).or_else(|| self.lanes.iter().position(|lane| lane.queue.is_empty()))
+        let empty = || self.lanes.iter().take(last_lane(of) + 1).position(|lane| lane.queue.is_empty());
+        self.lanes.iter().position(is_own).or_else(empty)
     }
 
     /// Gives an empty lane, or a new one, to a kind, a turn of its own behind the others.
@@ -154,7 +155,7 @@ impl KindLanes {
                 of.is_proven()
                     && self.lanes.get(at).is_some_and(|lane| !lane.is_proven)
                     // Where there is no lane left it would come back for ever.
-                    && (self.lanes.len() < LANES_MAX || self.free_lane(of).is_some())
+                    && (self.lanes.len() <= last_lane(of) || self.free_lane(of).is_some())
             }
         }
     }
@@ -194,6 +195,11 @@ impl KindLanes {
     pub fn ram_bytes(&self) -> usize {
         size_of::<KindLanes>() + self.lanes.capacity() * size_of::<Lane>()
     }
+}
+
+/// The last lane that a kind may have. What rests must not come into turns with what does not.
+fn last_lane(of: KindFacts) -> usize {
+    if of.branch == KindFacts::RESTING.branch { LANES_MAX - 1 } else { LANES_MAX - 2 }
 }
 
 /// Lanes of a host: 4 KiB.

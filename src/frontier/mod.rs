@@ -66,7 +66,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 pub use crate::politeness::Ledger;
 pub use allowances::{Allowances, allowance};
-pub use budgets::{Bound, Budgets, Cost, SiteBounds, SiteParts};
+pub use budgets::{Bound, Budgets, Cost, PartsBySite, SiteBounds};
 pub use finish::End;
 pub use link_counts::ENTRY_BYTES as LINK_COUNT_BYTES;
 pub use ranks::{BYTES_EACH_MAX as RANK_BYTES_MAX, Ranks};
@@ -416,7 +416,8 @@ impl Frontier {
         let until = Some(asked_until).filter(|until| *until > usual).unwrap_or(Instant::ZERO);
         let health = self.health(id);
         let host = &self.hosts[id];
-        self.rests.push(Rest { host: host.name.clone(), crawl_delay: host.pace.crawl_delay(), until, health });
+        let crawl_delay = host.longest_crawl_delay(&self.settings.politeness);
+        self.rests.push(Rest { host: host.name.clone(), crawl_delay, until, health });
     }
 
     /// Whether no host has anything to do, now or later.

@@ -3,7 +3,7 @@
 //! Decides: what is known of robots.txt is one state; on the way of its redirects an origin knows where it looks now and
 //! how many hops that took. Tries are counted for each hop, and a hop is never taken back, so the way ends.
 //! A way that comes back to where it has been is begun once more, as servers send clients around until these return a cookie
-//! (RFC 6265). If it comes back again, robots.txt cannot be had.
+//! (RFC 6265). If it comes back again, that is a failure like others.
 //! URLs of an origin whose robots.txt is not to be had are parked apart, so that `http` does not wait for `https`.
 //! Rules that were good are kept past their time: while robots.txt cannot be had they hold for `robots.stale_max` more (RFC 9309
 //! section 2.3.1.4), and then everything is forbidden. Where nobody listens, robots.txt is tried again sooner than
@@ -40,8 +40,10 @@ pub struct Origin {
     last_good: Option<Box<LastGood>>,
     /// Tries that failed, at the file where it looks now.
     attempts: u8,
-    /// Whether the redirects of its robots.txt have led back to where they had been.
-    has_bounced: bool,
+    /// How often the redirects of its robots.txt have led back to where they had been.
+    bounces: u8,
+    /// What its robots.txt asked for last, also after the rules have left memory; zero: nothing.
+    crawl_delay: Duration,
     /// URLs that wait for robots.txt.
     parked: Fifo,
     /// Its failures in a row.
@@ -133,7 +135,8 @@ impl Origin {
             way: None,
             last_good: None,
             attempts: 0,
-            has_bounced: false,
+            bounces: 0,
+            crawl_delay: Duration::ZERO,
             parked: Fifo::default(),
             streak,
             has_answered,
@@ -195,9 +198,9 @@ impl Origin {
         Url::parse(&format!("{scheme}://{host}:{}/robots.txt", self.port)).ok()
     }
 
-    /// The Crawl-delay that its robots.txt asks for.
-    pub fn crawl_delay(&self) -> Option<Duration> {
-        self.rules().and_then(|rules| rules.crawl_delay())
+    /// The Crawl-delay that its robots.txt asks for; zero: none. It holds until there is another robots.txt.
+    pub fn crawl_delay(&self) -> Duration {
+        self.crawl_delay
     }
 
     /// The rules that it holds, also those that are only used when there are no others to be had.
@@ -288,18 +291,21 @@ impl Origin {
         RulesStep::Settled
     }
 
-    /// The redirects have come back to where they had been. May a cookie that they set open the way: it is begun once more.
+    /// The redirects have come back to where they had been. May a cookie that they set open the way: it is begun once more, at once,
+    /// and then as often as after other failures.
     fn bounced(&mut self, may_act: Instant, settings: &Settings) -> RulesStep {
         let way = self.way.take();
-        if !self.has_bounced {
-            (self.has_bounced, self.attempts) = (true, 0);
-            self.robots = Robots::Unreachable { again: may_act, why: Failure::RobotsUnreachable };
-            return RulesStep::Again(way.map(|way| way.onward()).unwrap_or_default());
+        let wait = if self.bounces == 0 { Duration::ZERO } else { settings.robots.retry_delay };
+        if self.bounces > 0 && self.use_last_good(may_act, may_act, settings) {
+            return RulesStep::Settled;
         }
-        if !self.use_last_good(may_act, may_act, settings) {
+        if self.bounces > settings.robots.retries_max {
             self.refuse(may_act + settings.robots.ttl, Failure::RobotsUnreachable);
+            return RulesStep::Settled;
         }
-        RulesStep::Settled
+        (self.bounces, self.attempts) = (self.bounces + 1, 0);
+        self.robots = Robots::Unreachable { again: may_act + wait, why: Failure::RobotsUnreachable };
+        RulesStep::Again(way.map(|way| way.onward()).unwrap_or_default())
     }
 
     /// Waits for what the file says that it asked for; `is_noted` says whether anybody will tell.
@@ -370,7 +376,7 @@ impl Origin {
 
     /// robots.txt is to be asked for anew. What it said last is kept for the case that there is no answer.
     pub fn forget(&mut self) {
-        (self.robots, self.way, self.attempts, self.has_bounced) = (Robots::Unknown, None, 0, false);
+        (self.robots, self.way, self.attempts, self.bounces) = (Robots::Unknown, None, 0, 0);
     }
 
     /// The rules are to leave memory.
@@ -424,8 +430,9 @@ impl Origin {
     }
 
     fn know(&mut self, rules: Rc<CachedRules>, until: Instant) {
+        self.crawl_delay = rules.crawl_delay().unwrap_or_default();
         self.robots = Robots::Known { rules, until, used: false };
-        (self.last_good, self.attempts, self.has_bounced) = (None, 0, false);
+        (self.last_good, self.attempts, self.bounces) = (None, 0, 0);
     }
 
     /// robots.txt cannot be had, and is asked for again at `again`: until then what it said last holds, if it may still be used
@@ -435,7 +442,7 @@ impl Origin {
         // However long the delay is, a page comes between two tries.
         let until = again.max(may_act + settings.robots.retry_delay).min(good.until);
         self.robots = Robots::Known { rules: Rc::clone(&good.rules), until, used: true };
-        (self.way, self.attempts, self.has_bounced) = (None, 0, false);
+        (self.way, self.attempts, self.bounces) = (None, 0, 0);
         true
     }
 

@@ -65,10 +65,12 @@ impl Frontier {
         let name = host.name.clone();
         let own = host.origins.iter().position(|origin| origin.robots_url(&name).as_ref() == Some(&job.url));
         // One that is known for its failures alone has nobody who waits for its rules.
-        if let Some(index) = own.filter(|index| host.origins[*index].wants_own(now) && host.waits_for_rules(*index)) {
-            self.learn(now, job.host, index, finding.clone());
+        let own = own.filter(|index| host.origins[*index].wants_own(now) && host.waits_for_rules(*index));
+        // Before it learns: a way that comes back to where it was has what these files said forgotten.
+        self.file_came(now, &job.url, finding.clone());
+        if let Some(index) = own {
+            self.learn(now, job.host, index, finding);
         }
-        self.file_came(now, &job.url, finding);
     }
 
     /// What the outcome says of the file, and until when.
@@ -173,9 +175,13 @@ impl Frontier {
             }
         }
         let host = &mut self.hosts[id];
-        let before = host.pace.crawl_delay();
-        host.obey_crawl_delay(&self.settings.politeness);
-        if host.pace.crawl_delay() != before {
+        let politeness = &self.settings.politeness;
+        host.obey_crawl_delay(politeness);
+        if let Some(own) = host.origins[index].robots_url(&host.name) {
+            host.obey_own_delay(now, &own, politeness);
+        }
+        let longest = host.longest_crawl_delay(politeness);
+        if std::mem::replace(&mut host.vitals.noted_crawl_delay, longest) != longest {
             self.note_rest(id, now);
         }
         let host = &mut self.hosts[id];

@@ -206,7 +206,7 @@ impl Frontier {
                             let (attempt, level, turn) = (0, 0, Turn::Queue);
                             let entry = QueuedUrl { url, ticket, attempt, level, turn, weight, is_examined };
                             self.hosts[id].backlog.set_current(entry);
-                            return Next::Current;
+                            return if self.rests_with_its_kind(id, now) { Next::Stale } else { Next::Current };
                         }
                         self.queued -= 1;
                     }
@@ -240,11 +240,6 @@ impl Frontier {
                 }
                 let (weight, is_examined) = (judgment.weight(), judgment.wants_look);
                 let entry = QueuedUrl { weight, is_examined, ..entry };
-                let rests = self.hosts[id].kind_rests_until(now, &entry.url).is_some();
-                if rests && entry.turn == Turn::Queue && self.resting_room(id) == 0 {
-                    self.lower(id, &entry, KindFacts::RESTING);
-                    return Next::Stale;
-                }
                 self.hosts[id].backlog.set_current(entry);
                 if self.rests_with_its_kind(id, now) { Next::Stale } else { Next::Current }
             }
@@ -270,18 +265,23 @@ impl Frontier {
         }
     }
 
-    /// Puts the current URL off while its kind is left alone, as far as there is room; whether it did.
+    /// Puts the current URL off while its kind is left alone; whether it did. Without room it goes to the lane of those that rest.
     fn rests_with_its_kind(&mut self, id: HostId, now: Instant) -> bool {
         let host = &self.hosts[id];
-        let Some(until) = host.backlog.current().and_then(|entry| host.kind_rests_until(now, &entry.url)) else {
-            return false;
-        };
-        if self.resting_room(id) == 0 {
+        let Some(entry) = host.backlog.current() else { return false };
+        let Some(until) = host.kind_rests_until(now, &entry.url) else { return false };
+        let has_room = self.resting_room(id) > 0;
+        // A lane has no room for the count of tries.
+        if !has_room && entry.attempt > 0 {
             return false;
         }
-        let host = &mut self.hosts[id];
-        let Some(entry) = host.backlog.take_current() else { return false };
+        let Some(entry) = self.hosts[id].backlog.take_current() else { return false };
         self.work.spend(STALE_WORK);
+        if !has_room {
+            self.lower(id, &entry, KindFacts::RESTING);
+            return true;
+        }
+        let host = &mut self.hosts[id];
         let before = host.backlog.ram_bytes();
         host.backlog.retry(until, entry);
         self.memory.changed(before, host.backlog.ram_bytes());

@@ -2,7 +2,7 @@
 //!
 //! Decides: 429 and 503 without Retry-After are the host's complaint when a kind of URLs says so that was answered well before: a
 //! limiter lets some of each kind through, and an overloaded server nothing. A kind that never was speaks for itself
-//! alone, where others were answered well: anyone may link to a broken script forty times. It rests alone then, twice as
+//! alone, where others were answered well since it complained last: anyone may link to a broken script forty times. It rests alone then, twice as
 //! long each time. After its second complaint it does so too while nothing was answered well: others are asked next, and show which of
 //! the two it is.
 //! One script has many spellings, so after two such complaints of different kinds all kinds rest of which nothing is known yet, twice
@@ -24,8 +24,12 @@ pub struct FineKinds([u64; FINE_BITS / 64]);
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct KindRest {
     complained: Vec<Complained>,
+    /// URLs that were answered well.
+    well: u32,
     /// Kinds of which nothing was known when they complained, since one was answered well.
     strangers: u32,
+    /// URLs that had been answered well when one of these complained last.
+    strangers_well: u32,
     /// Until when kinds of which nothing is known are left alone.
     strangers_until: Instant,
 }
@@ -38,6 +42,8 @@ struct Complained {
     complaints: u32,
     /// Those that were its own.
     own: u32,
+    /// URLs that had been answered well by its last complaint.
+    well: u32,
     until: Instant,
 }
 
@@ -62,9 +68,12 @@ impl FineKinds {
 }
 
 impl KindRest {
-    /// A kind was answered well for the first time.
-    pub fn is_fine(&mut self) {
-        (self.strangers, self.strangers_until) = (0, Instant::ZERO);
+    /// A URL was answered well; whether its kind was for the first time.
+    pub fn is_fine(&mut self, is_new: bool) {
+        self.well = self.well.wrapping_add(1);
+        if is_new {
+            (self.strangers, self.strangers_until) = (0, Instant::ZERO);
+        }
     }
 
     /// A URL of this kind complained and named no time, or was not answered; whether that is the kind's own, which rests for
@@ -84,15 +93,23 @@ impl KindRest {
         let at = known.unwrap_or_else(|| self.admit(kind));
         let Some(this) = self.complained.get_mut(at) else { return false };
         this.complaints = this.complaints.saturating_add(1);
-        let is_own = !fine.has(kind) && (!fine.is_empty() || this.complaints == 2);
+        // An overloaded server has answered nothing since.
+        let others_are_fine = !fine.is_empty()
+            && match known {
+                Some(_) => this.well != self.well,
+                None => self.strangers == 0 || self.strangers_well != self.well,
+            };
+        let is_own = !fine.has(kind) && (others_are_fine || this.complaints == 2);
+        this.well = self.well;
         if is_own {
             this.own = this.own.saturating_add(1);
             this.until = rest(this.own);
-            if known.is_none() {
-                self.strangers = self.strangers.saturating_add(1);
-                if let Some(again @ 1..) = self.strangers.checked_sub(1) {
-                    self.strangers_until = rest(again);
-                }
+        }
+        if known.is_none() && !fine.has(kind) && !fine.is_empty() {
+            self.strangers = self.strangers.saturating_add(1);
+            self.strangers_well = self.well;
+            if let Some(again @ 1..) = self.strangers.checked_sub(1) {
+                self.strangers_until = rest(again);
             }
         }
         is_own
@@ -100,7 +117,7 @@ impl KindRest {
 
     /// A place for a kind that complains for the first time, as far as is known.
     fn admit(&mut self, kind: u32) -> usize {
-        let new = Complained { kind, complaints: 0, own: 0, until: Instant::ZERO };
+        let new = Complained { kind, complaints: 0, own: 0, well: self.well, until: Instant::ZERO };
         if self.complained.len() < KINDS_MAX {
             self.complained.push(new);
             return self.complained.len() - 1;
@@ -112,8 +129,8 @@ impl KindRest {
     }
 
     /// Whether URLs of this kind have been refused so often that another try of one is in vain.
-    pub fn is_broken(&self, kind: u32) -> bool {
-        self.find(kind).is_some_and(|known| known.own >= BROKEN_FROM)
+    pub fn is_broken(&self, kind: u32, fine: &FineKinds) -> bool {
+        !fine.has(kind) && self.find(kind).is_some_and(|known| known.own >= BROKEN_FROM)
     }
 
     /// Until when some kind is left alone; `None`: none is.
@@ -168,9 +185,7 @@ mod tests {
 
     impl Bed {
         fn is_fine(&mut self, kind: u32) {
-            if self.fine.note(kind) {
-                self.rest.is_fine();
-            }
+            self.rest.is_fine(self.fine.note(kind));
         }
 
         /// Whether that is the kind's own.
@@ -193,12 +208,36 @@ mod tests {
         let mut rests = Vec::new();
         for round in 0..4 {
             let now = 1_000 * round;
+            bed.is_fine(8);
             assert!(bed.complains(now, 7));
             rests.push(bed.rests(now, 7));
             assert_eq!((bed.rests(now, 8), bed.rests(now + 100, 7)), (0, 0));
             assert!(bed.rest.any_rests_until(at(now)).is_some());
         }
         assert_eq!(rests, [20, 40, 80, 80]);
+        for _ in 4..BROKEN_FROM {
+            assert!(!bed.rest.is_broken(7, &bed.fine));
+            bed.is_fine(8);
+            assert!(bed.complains(9_000, 7));
+        }
+        assert!(bed.rest.is_broken(7, &bed.fine));
+        // It was mended: what it says now and then is the host's, and its URLs have all their tries.
+        bed.is_fine(7);
+        assert_eq!((bed.rest.is_broken(7, &bed.fine), bed.rests(9_000, 7)), (false, 0));
+        assert!(!bed.complains(9_000, 7));
+    }
+
+    /// Maintenance: what was answered well before says nothing of now.
+    #[test]
+    fn what_is_answered_no_more_is_the_host() {
+        let mut bed = Bed::default();
+        bed.is_fine(8);
+        let own: Vec<bool> = (0..6).map(|_| bed.complains(1, 7)).collect();
+        assert_eq!(own, [true, true, false, false, false, false], "then others are asked");
+        let own: Vec<bool> = (40..46).map(|kind| bed.complains(1, kind)).collect();
+        assert_eq!(own, [false; 6]);
+        bed.is_fine(8);
+        assert!(bed.complains(1, 7) && bed.complains(1, 50) && !bed.complains(1, 51));
     }
 
     /// A limiter lets some of each kind through; an overloaded server answers nothing else.
@@ -224,12 +263,14 @@ mod tests {
         let mut rests = Vec::new();
         for kind in 40..80 {
             let now = 1_000 * u64::from(kind);
+            bed.is_fine(7);
             assert!(bed.complains(now, kind), "{kind}");
             assert_eq!(bed.rests(now, 7), 0);
             rests.push(bed.rests(now, 99));
         }
         assert_eq!((&rests[..4], rests[39]), (&[0, 20, 40, 80][..], 80), "what nothing is known of waits");
         // One of them works: the next is asked at once.
+        bed.is_fine(7);
         assert!(bed.complains(100_000, 120));
         bed.is_fine(98);
         assert_eq!((bed.rests(100_000, 99), bed.rests(100_000, 120)), (0, 20), "that one rests on");

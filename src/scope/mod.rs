@@ -42,7 +42,7 @@ use std::sync::Arc;
 use crate::config::{self, BadPorts, Config, Embeds, Follow};
 use crate::hops::Hops;
 use crate::outcome::Failure;
-use crate::seed::{Seed, SitePart, site_options, site_parts};
+use crate::seed::{Seed, SiteParts, site_options, site_parts};
 use crate::url::{Site, Url, is_bad_port};
 use crate::work::Spent;
 
@@ -65,7 +65,7 @@ struct Limits {
     /// Seeds' sites that have a depth of their own.
     depths: HashMap<Box<str>, u8>,
     /// Parts of these sites that have one of their own.
-    part_depths: HashMap<Box<str>, Vec<SitePart>>,
+    part_depths: HashMap<Box<str>, SiteParts>,
     depth_max: u16,
     redirects_max: u16,
     url_bytes_max: usize,
@@ -135,7 +135,7 @@ impl Scope {
             let sites = site_options(seeds).into_iter();
             limits.depths = sites.filter_map(|(site, options)| Some((site, options.depth?))).collect();
             limits.part_depths = site_parts(seeds);
-            limits.part_depths.retain(|_, parts| parts.iter().any(|part| part.options.depth.is_some()));
+            limits.part_depths.retain(|_, parts| parts.has(|options| options.depth.is_some()));
         }
         scope
     }
@@ -238,9 +238,8 @@ impl Scope {
         if depths.is_empty() {
             return *depth_max;
         }
-        let parts = part_depths.get(site).map(Vec::as_slice).unwrap_or_default();
-        let depth = match SitePart::of(parts, url) {
-            Some(part) => part.options.depth,
+        let depth = match part_depths.get(site).and_then(|parts| parts.of(url)) {
+            Some((_, options)) => options.depth,
             None => depths.get(site).copied(),
         };
         depth.map_or(*depth_max, u16::from)

@@ -42,7 +42,7 @@ use crate::budget::PageBudget;
 use crate::config::{Config, Cookies, Embeds, ExchangeMode, RecordKinds};
 use crate::exchange::message::{self, MessageKind};
 use crate::exchange::{Incoming, Lanes, Outgoing, Replicated, SentUrls};
-use crate::frontier::{self, Allowances, Budgets, Frontier, Ledger, Ranks, SiteBounds, SiteParts};
+use crate::frontier::{self, Allowances, Budgets, Frontier, Ledger, PartsBySite, Ranks, SiteBounds};
 use crate::http::Decoder;
 use crate::log::{AskAgain, Log, Owner, Reopened, Replay};
 use crate::names::Lookups;
@@ -193,7 +193,7 @@ pub struct Setup {
     /// What the sites of seeds with options may cost.
     pub site_bounds: Arc<SiteBounds>,
     /// Parts of these sites that have bounds of their own.
-    pub site_parts: Arc<SiteParts>,
+    pub site_parts: Arc<PartsBySite>,
     /// How many pages may be fetched; one for all shards.
     pub budget: Arc<PageBudget>,
     /// What earlier crawls have stored; one for all shards.

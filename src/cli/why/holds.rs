@@ -67,7 +67,7 @@ pub(super) fn holds(known: &Known) -> Vec<Hold> {
     if behind >= CLOCK_BEHIND_MIN {
         // What was written down last is some time old.
         let behind = span(Duration::from_secs(behind + behind / 100));
-        let rest = facts.note.as_ref().filter(|note| note.until_seconds > now + note.lasts_seconds);
+        let rest = facts.note.as_ref().filter(|note| note.until_seconds > now.saturating_add(note.lasts_seconds));
         let but = if rest.is_some() { ", so its host rests for no longer than it was to" } else { "" };
         let text = format!("the clock is {behind} behind what the crawl wrote down last: it was set back{but}");
         hold("clock", None, text);

@@ -1,20 +1,14 @@
 //! The way to a URL: the pages that led to it, back to a seed.
 //!
-//! Decides: the log has with each URL the page that linked to it first. One pass keeps the hashes of both, and finds the way among
-//! them; a second one has the pages' texts. A page that is no URL of the log, such as a robots.txt that names a sitemap, ends it.
-//! Limits: 16 bytes a URL; [`PAGES_MAX`] pages.
+//! Decides: one pass over the log finds the way among hashes ([`Linkers`]); a second one has the pages' texts. A page that is no URL of the log, such as a robots.txt that names a sitemap, ends it.
+//! Limits: [`PAGES_MAX`] pages.
 
 use std::collections::HashMap;
 
-use xxhash_rust::xxh3::xxh3_64;
-
+use crate::cli::linkers::{Linkers, hash};
 use crate::hops::Hops;
 use crate::log::Listed;
 use crate::url::Url;
-
-/// Hashes of URLs, and of the pages that linked to them.
-#[derive(Debug, Default)]
-pub(super) struct Links(Vec<(u64, u64)>);
 
 /// The pages that led to a URL, the nearest first.
 #[derive(Debug, Default)]
@@ -27,30 +21,22 @@ pub(super) struct Way {
     pub(super) is_whole: bool,
 }
 
-impl Links {
-    /// A URL of the log.
-    pub(super) fn take(&mut self, listed: &Listed<'_>) {
-        self.0.extend(listed.via.map(|via| (hash(listed.text), hash(via))));
-    }
-
+impl Way {
     /// The way to `url`.
-    pub(super) fn way(mut self, url: &Url) -> Way {
-        self.0.sort_unstable();
+    pub(super) fn to(url: &Url, mut linkers: Linkers) -> Way {
+        linkers.sort();
         let (mut places, mut at) = (HashMap::new(), hash(url.as_str()));
         while places.len() < PAGES_MAX
-            && let Ok(found) = self.0.binary_search_by_key(&at, |(url, _)| *url)
-            && let Some((_, page)) = self.0.get(found)
-            && !places.contains_key(page)
+            && let Some((_, page)) = linkers.place(at).and_then(|place| linkers.at(place))
+            && !places.contains_key(&page)
         {
-            places.insert(*page, places.len());
-            at = *page;
+            places.insert(page, places.len());
+            at = page;
         }
         let pages = vec![Box::default(); places.len()];
         Way { places, pages, is_whole: false }
     }
-}
 
-impl Way {
     /// A URL of the log, once more.
     pub(super) fn take(&mut self, listed: &Listed<'_>) {
         if let Some(via) = listed.via
@@ -63,10 +49,6 @@ impl Way {
         let is_last = || self.places.get(&hash(listed.text)).is_some_and(|place| place + 1 == self.pages.len());
         self.is_whole |= Hops::from_bits(listed.depth) == Hops::default() && is_last();
     }
-}
-
-fn hash(text: &str) -> u64 {
-    xxh3_64(text.as_bytes())
 }
 
 /// Longer ways are cut: there are no more links than 255 from a seed, and few redirects between them.
@@ -97,9 +79,9 @@ mod tests {
                 }
             })
             .collect();
-        let mut links = Links::default();
-        log.iter().for_each(|listed| links.take(listed));
-        let mut way = links.way(&Url::parse(url).expect("a URL"));
+        let mut linkers = Linkers::default();
+        log.iter().for_each(|listed| linkers.take(listed));
+        let mut way = Way::to(&Url::parse(url).expect("a URL"), linkers);
         log.iter().for_each(|listed| way.take(listed));
         (way.pages.iter().map(|page| page.to_string()).collect(), way.is_whole)
     }
@@ -117,6 +99,11 @@ mod tests {
         let expected = ["http://a.test/2", "http://a.test/1", "http://a.test/"].map(str::to_owned).to_vec();
         assert_eq!(way("http://b.test/3", &log), (expected, true));
         assert_eq!(way("http://a.test/", &log), (vec![], false));
+        // Sent away for a cookie, and back: it is in the log twice.
+        let led_back = ("http://a.test/1", Some("http://a.test/check"), 1);
+        let log = [seed, log[3], ("http://a.test/check", Some("http://a.test/1"), 1), led_back];
+        assert_eq!(way("http://a.test/1", &log), (vec!["http://a.test/".to_owned()], true));
+        assert!(way("http://a.test/check", &log).1);
         assert_eq!(way("http://unknown.test/", &log), (vec![], false));
     }
 
