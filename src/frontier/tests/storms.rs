@@ -1,6 +1,7 @@
 //! Servers that say that they are asked too often, and what that costs.
 
 use super::*;
+use crate::hops::Hops;
 
 /// A crawler that took Retry-After for two minutes at most made 3,222 requests of one storm.
 #[test]
@@ -118,19 +119,31 @@ fn one_url_makes_no_storm_however_late_it_comes() {
     assert_eq!(bed.count(JobKind::Page), 5 + 6 + 6, "the first try of each but the first is not counted");
 }
 
-/// Pages of a host that are had in ten minutes where `others` are asked for as well, which are answered like this.
+/// Pages of a host that are had in ten minutes where `others` are asked for as well, which are answered like this; the requests to
+/// these are few.
 fn pages_beside(others: &[String], answer: impl Fn(&Url) -> Outcome) -> usize {
+    pages_beside_those(others, Hops::default(), answer).0
+}
+
+/// The same, and the requests to the others, which were linked to so.
+fn pages_beside_those(others: &[String], hops: Hops, answer: impl Fn(&Url) -> Outcome) -> (usize, usize) {
     let mut bed = Bed::new(|_| ());
     bed.offer("http://a.test/");
     bed.run(20, 1_000, &mut well);
-    others.iter().for_each(|url| bed.offer(url));
+    let depth = hops.bits();
+    for url in others {
+        let url = Url::parse(url).expect("a URL");
+        let (site, ticket) = (SiteKey::of_host(7, url.host()), Ticket { depth, ..Ticket::default() });
+        bed.frontier.offer(bed.now, &url, site, ticket, &mut bed.spool);
+    }
     (0..1_000).for_each(|number| bed.offer(&format!("http://a.test/page/{number}")));
     bed.run(600, 10_000, &mut |job| match job.kind {
         _ if others.iter().any(|url| url == job.url.as_str()) => answer(&job.url),
         JobKind::Page => well(job),
         _ => well(job),
     });
-    bed.pages().into_iter().filter(|url| url.contains("/page/")).count()
+    let of_others = bed.pages().into_iter().filter(|asked| others.iter().any(|url| url == asked)).count();
+    (bed.pages().into_iter().filter(|url| url.contains("/page/")).count(), of_others)
 }
 
 /// Anyone may link to a broken script of a host forty times, or four hundred.
@@ -139,13 +152,111 @@ fn a_broken_script_rests_alone() {
     let alone = pages_beside(&[], |_| status(503));
     for count in [1, 40, 400] {
         let scripts: Vec<String> = (0..count).map(|number| format!("http://a.test/cgi?{number}")).collect();
-        let beside = pages_beside(&scripts, |_| status(503));
-        assert!(beside * 10 >= alone * 8, "{beside} beside {count} links, {alone} alone");
+        for hops in [Hops::default(), Hops::default().deferred()] {
+            let (beside, asked) = pages_beside_those(&scripts, hops, |_| status(503));
+            assert!(beside * 10 >= alone * 8, "{beside} beside {count} links, {alone} alone");
+            // It rests for 20, 40, and then 80 seconds.
+            assert!(
+                (1..=12).contains(&asked),
+                "{asked} requests to one script that always complains, by {count} links"
+            );
+        }
     }
     // A limiter that every other URL meets is the host's.
     let all: Vec<String> = (0..400).map(|number| format!("http://a.test/page/{}", 2 * number)).collect();
     let limited = pages_beside(&all, |_| status(503));
     assert!(limited * 4 < alone, "{limited} of {alone}");
+}
+
+/// It was answered well, and then nothing is for two hours: that is the host, and no URL is to blame.
+#[test]
+fn maintenance_loses_nothing() {
+    for how in [status(503), status(429), Outcome::Failed(Failure::Reset), Outcome::Failed(Failure::FirstByteTimeout)] {
+        let mut bed = Bed::new(|config| config.politeness.host_failures_max = 1_000);
+        bed.offer("http://a.test/");
+        bed.run(20, 1_000, &mut well);
+        (0..30).for_each(|number| bed.offer(&format!("http://a.test/product/{number}")));
+        (0..9).for_each(|number| bed.offer(&format!("http://a.test/{}", "section/".repeat(number + 1))));
+        let (begins, ends) = (bed.now, bed.now + Duration::from_secs(2 * HOUR));
+        bed.run(30 * HOUR, 5_000, &mut |job| match job.kind {
+            JobKind::Page if job.began < ends => how.clone(),
+            _ => well(job),
+        });
+        let during =
+            bed.jobs.iter().filter(|(at, job)| job.kind == JobKind::Page && *at >= begins && *at < ends).count();
+        let fetched: std::collections::BTreeSet<&str> = bed.pages().into_iter().collect();
+        assert!(bed.frontier.is_idle(), "{how:?}");
+        if let Outcome::Fetched(_) = how {
+            assert_eq!(
+                (fetched.len(), bed.count(JobKind::Page) - during),
+                (40, 39 + 1),
+                "{how:?}: each comes in the end"
+            );
+            assert!(during <= 40, "{during} requests in two hours of {how:?}");
+        }
+    }
+}
+
+/// A script that was broken, and works again, has all its tries the next time.
+#[test]
+fn a_mended_script_is_asked_again_like_others() {
+    let mut bed = Bed::new(|_| ());
+    bed.offer("http://a.test/");
+    (0..400).for_each(|number| bed.offer(&format!("http://a.test/page/{number}")));
+    (0..30).for_each(|number| bed.offer(&format!("http://a.test/product/{number}")));
+    let broken = |job: &FetchJob| job.kind == JobKind::Page && job.url.path_and_query().starts_with("/product");
+    let mended = Instant::ZERO + Duration::from_secs(1_200);
+    bed.run(30 * HOUR, 5_000, &mut |job| if broken(job) && job.began < mended { status(503) } else { well(job) });
+    let over = bed.count(JobKind::Page);
+    bed.offer("http://a.test/product/next");
+    bed.offer("http://a.test/product/99");
+    let mut complaints = 0;
+    bed.run(HOUR, 100, &mut |job| {
+        complaints += usize::from(broken(job));
+        if broken(job) && complaints <= 2 { status(503) } else { well(job) }
+    });
+    assert_eq!(bed.count(JobKind::Page) - over, 4, "each has another try");
+}
+
+/// What an odd port's robots.txt asks for is kept from the first page on, for that port alone, and noted for the next run.
+#[test]
+fn the_crawl_delay_of_an_odd_port_is_its_own() {
+    let mut bed = Bed::new(|_| ());
+    bed.offer("http://a.test/");
+    (0..5).for_each(|number| bed.offer(&format!("http://a.test:8080/{number}")));
+    (0..200).for_each(|number| bed.offer(&format!("http://a.test/{number}")));
+    let mut answer = |job: &FetchJob| match (job.kind, job.url.port()) {
+        (JobKind::Robots, 8080) => robots("User-agent: *\nCrawl-delay: 60"),
+        _ => well(job),
+    };
+    bed.run(400, 1_000, &mut answer);
+    let noted = bed.frontier.take_rests().map(|rest| rest.crawl_delay).max();
+    assert_eq!(noted, Some(Duration::from_secs(60)));
+    let of = |bed: &Bed, port| -> Vec<u64> {
+        let asked = bed.jobs.iter().filter(|(_, job)| job.kind != JobKind::Resolve && job.url.port() == port);
+        asked.map(|(at, _)| at.as_nanos() / 1_000_000).collect()
+    };
+    let odd = of(&bed, 8080);
+    assert!(odd.len() >= 5 && odd.windows(2).all(|pair| pair[1] - pair[0] >= 60_000), "{odd:?}");
+    assert!(of(&bed, 80).len() >= 190, "{:?}", of(&bed, 80).len());
+}
+
+/// A host that has nothing but an odd port, whose every complaint says when to come again, is a host that complains.
+#[test]
+fn an_odd_port_without_others_speaks_for_its_host() {
+    let mut bed = Bed::new(|_| ());
+    (0..30).for_each(|number| bed.offer(&format!("http://a.test:8080/{number}")));
+    let ends = Instant::ZERO + Duration::from_secs(HOUR);
+    bed.run(20 * HOUR, 5_000, &mut |job| match job.kind {
+        JobKind::Page if job.began < ends => {
+            Outcome::Fetched(Fetched { status: 503, retry_after: Some(Duration::from_secs(1)), ..Fetched::default() })
+        }
+        _ => well(job),
+    });
+    let during = bed.jobs.iter().filter(|(at, job)| job.kind == JobKind::Page && *at < ends).count();
+    let fetched: std::collections::BTreeSet<&str> = bed.pages().into_iter().collect();
+    assert_eq!((fetched.len(), bed.count(JobKind::Page) - during, bed.settled.len()), (30, 30, 0));
+    assert!(during <= 40, "{during} requests in an hour");
 }
 
 /// Another port of the host asks to be left alone for a day: it is, and the host goes on.
