@@ -145,13 +145,13 @@ impl SeenText {
         let buckets = (self.buckets.len() * 2).max(BUCKETS_MIN);
         let old = std::mem::replace(&mut self.buckets, vec![Bucket::default(); buckets]);
         self.used = 0;
-        for there in old.iter().flat_map(|bucket| bucket.iter().rev()).filter(|there| **there != 0) {
+        // What is in a bucket comes from one of half as many, so that it stays in order, and has room.
+        for there in old.iter().flatten().filter(|there| **there != 0) {
             let at = self.bucket_of(there & !COUNT);
-            let Some(bucket) = self.buckets.get_mut(at) else { continue };
-            bucket.rotate_right(1);
-            let [first, ..] = bucket;
-            self.used += usize::from(*first == 0);
-            *first = *there;
+            if let Some(free) = self.buckets.get_mut(at).and_then(|bucket| bucket.iter_mut().find(|free| **free == 0)) {
+                *free = *there;
+                self.used += 1;
+            }
         }
     }
 }

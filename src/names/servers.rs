@@ -106,9 +106,10 @@ impl Servers {
         }
     }
 
-    /// The server at `place` failed without EDNS as it had with it.
+    /// The server at `place` failed without EDNS as it had with it: that was not why, unless it has answered without before.
     pub fn failed_both_ways(&mut self, place: usize) {
-        self.servers[place].edns.is_cleared = true;
+        let edns = &mut self.servers[place].edns;
+        edns.is_cleared |= edns.plain_only == 0;
     }
 
     /// It was silent, or refused.
@@ -237,5 +238,12 @@ mod tests {
         assert!(!servers.may_dislike_edns(1));
         (0..FAILURES_MAX).for_each(|_| servers.failed(1, at(2_000)));
         assert!(servers.may_dislike_edns(1));
+        // It has answered without EDNS alone: that it fails once says nothing else.
+        let mut servers = Servers::new(1);
+        servers.answered_plain_only(0, at(0));
+        servers.failed_both_ways(0);
+        assert!(servers.may_dislike_edns(0));
+        servers.answered_plain_only(0, at(1));
+        assert!(!servers.takes_edns(0, at(1)));
     }
 }

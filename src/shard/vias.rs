@@ -52,10 +52,13 @@ impl Vias {
             0 => self.chunks.back().map_or(0, |chunk| chunk.next),
             count => self.open.first + count,
         };
-        if self.bytes_max == 0 || number < next || !page.bytes().all(|byte| byte.is_ascii_graphic()) {
+        if self.bytes_max == 0 || number < next {
             return;
         }
-        if self.open.page != page || number != next {
+        if self.open.count == 0 || self.open.page != page || number != next {
+            if !page.bytes().all(|byte| byte.is_ascii_graphic()) {
+                return;
+            }
             self.close();
             self.open.first = number;
             self.open.page.push_str(page);
