@@ -42,7 +42,9 @@ pub fn is_misnamed(content_type: Option<&[u8]>, body: &[u8]) -> bool {
     }
     let head = body.get(..BINARY_BYTES).unwrap_or(body);
     let is_utf16 = head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff");
-    !is_utf16 && head.iter().any(|byte| matches!(byte, 0..=8 | 0x0b | 0x0e..=0x1a | 0x1c..=0x1f))
+    // Without an early end: sixteen bytes at a time.
+    let is_binary = |byte: u8| (byte <= 8) | (byte == 0x0b) | ((byte >= 0x0e) & (byte <= 0x1f) & (byte != 0x1b));
+    !is_utf16 && head.iter().fold(false, |any, byte| any | is_binary(*byte))
 }
 
 /// Bytes of a body that are looked at for those of no text.
@@ -66,6 +68,9 @@ pub fn is_in_ranges(content_type: Option<&[u8]>, ranges: &str) -> bool {
 
 /// The `charset` of the type that counts; of one before it if that is the same type, and the last one has none.
 pub(super) fn charset(header: &str) -> Option<String> {
+    if !has_several(header.as_bytes()) {
+        return parameter(header, "charset");
+    }
     let (mut essence, mut charset, mut last) = (&b""[..], None, None);
     for one in types(header.as_bytes()) {
         last = std::str::from_utf8(one).ok().and_then(|one| parameter(one, "charset"));
@@ -133,7 +138,15 @@ pub(super) fn is_http_space(one: char) -> bool {
 
 /// `type/subtype` of the type that counts; where none is one, what stands in its place.
 pub fn essence(header: &[u8]) -> &[u8] {
-    essence_of_one(types(header).last().unwrap_or(header))
+    match has_several(header) {
+        true => essence_of_one(types(header).last().unwrap_or(header)),
+        false => essence_of_one(header),
+    }
+}
+
+/// Whether there may be more types than one.
+fn has_several(header: &[u8]) -> bool {
+    memchr::memchr(b',', header).is_some()
 }
 
 /// The types between a header's commas, but for those that are none.
@@ -157,7 +170,8 @@ fn types(header: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 fn essence_of_one(piece: &[u8]) -> &[u8] {
-    let mut essence = piece.split(|byte| *byte == b';').next().unwrap_or_default();
+    let end = memchr::memchr(b';', piece).unwrap_or(piece.len());
+    let mut essence = piece.get(..end).unwrap_or_default();
     while let [first, inside @ ..] = essence
         && is_http_space(char::from(*first))
     {
