@@ -122,6 +122,9 @@ pub(super) struct Lookup {
     negative_until: Instant,
     /// Why a family is not known, if one is not.
     failure: Option<Failure>,
+    /// The server that answered for the first family without EDNS what it had not with it: it is asked so for the other, for which
+    /// little time is left.
+    plain_server: Option<usize>,
     question: Question,
 }
 
@@ -178,6 +181,7 @@ impl Lookup {
             until: Instant::NEVER,
             negative_until: Instant::NEVER,
             failure: None,
+            plain_server: None,
             question: Question::new(servers),
         }
     }
@@ -197,7 +201,8 @@ impl Lookup {
             .pick(now, |place| ruled_out(&question.asked, place))
             .or_else(|| servers.pick(now, |place| ruled_out(&question.erred, place)))?;
         question.asked[server] = true;
-        let with_edns = !question.plain[server] && servers.takes_edns(server, now);
+        let is_plain = question.plain[server] || self.plain_server == Some(server);
+        let with_edns = !is_plain && servers.takes_edns(server, now);
         question.sent = Some((server, now, with_edns));
         let wait = (self.timeout / (1 << (TRIES - question.tries))).min(self.patience);
         Some(DnsQuery { lookup, server, name: self.name.clone(), family, with_edns, wait })
@@ -214,6 +219,7 @@ impl Lookup {
             servers.answered(server, with_edns);
             if question.plain[server] {
                 servers.answered_plain_only(server, now);
+                self.plain_server = Some(server);
             }
         } else if with_edns && answer != DnsAnswer::Unreachable {
             question.plain[server] = true;
@@ -309,3 +315,36 @@ const HALF_HOLDS_MAX: Duration = Duration::from_secs(30);
 
 /// Addresses taken of one answer; more serve nobody.
 pub const ADDRS_MAX: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    /// A server that drops EDNS beside a dead one: the other family has what is left of the time.
+    #[test]
+    fn what_one_family_showed_of_edns_holds_for_the_other() {
+        let (mut servers, mut now) = (Servers::new(2), Instant::ZERO);
+        let mut lookup = Lookup::new("a.test".to_owned(), true, &Config::default().dns, 2);
+        let mut asked = Vec::new();
+        loop {
+            let query = lookup.query(now, 1, &mut servers).expect("a query");
+            asked.push((query.server, query.family, query.with_edns));
+            let is_answered = query.server == 1 && !query.with_edns;
+            now = now + if is_answered { Duration::from_millis(10) } else { query.wait };
+            let found = DnsAnswer::Addrs(vec![[192, 0, 2, 1].into()], Duration::from_secs(60), None);
+            let answer = if is_answered { found } else { DnsAnswer::Silent };
+            if let NextStep::Over(found) = lookup.answered(now, answer, &mut servers) {
+                assert!(found.is_ok_and(|found| !found.is_half));
+                break;
+            }
+        }
+        let of_other: Vec<(usize, bool)> = asked
+            .iter()
+            .filter(|(_, family, _)| *family == Family::V6)
+            .map(|(server, _, edns)| (*server, *edns))
+            .collect();
+        assert_eq!(of_other.last(), Some(&(1, false)), "{asked:?}");
+        assert!(!of_other.contains(&(1, true)), "{asked:?}");
+    }
+}
