@@ -168,19 +168,23 @@ impl Host {
     /// An origin's robots.txt is known: the longest Crawl-delay of all origins holds. That of an odd port holds for that
     /// alone, where there are others ([`Host::obey_own_delay`]).
     pub fn obey_crawl_delay(&mut self, politeness: &Politeness) {
-        let has_usual = self.has_usual_origin();
-        let counts = |origin: &&Origin| !has_usual || !origin.is_odd();
-        let asked = self.origins.iter().filter(counts).map(Origin::crawl_delay);
+        let speaks_for_host = |origin: &&Origin| !self.is_apart(origin);
+        let asked = self.origins.iter().filter(speaks_for_host).map(Origin::crawl_delay);
         self.pace.obey_crawl_delay(asked.max().unwrap_or_default(), politeness);
     }
 
     /// A request to `url` has ended, or its robots.txt is known: where its origin's Crawl-delay is not the host's, that origin waits for it alone.
     pub fn obey_own_delay(&mut self, now: Instant, url: &Url, politeness: &Politeness) {
-        let has_usual = self.has_usual_origin();
-        let origin = self.origins.iter_mut().find(|origin| origin.is_of(url) && origin.is_odd());
-        if let Some(origin) = origin.filter(|origin| has_usual && !origin.crawl_delay().is_zero()) {
+        let index = self.origins.iter().position(|origin| origin.is_of(url) && !origin.crawl_delay().is_zero());
+        if let Some(index) = index.filter(|index| self.is_apart(&self.origins[*index])) {
+            let origin = &mut self.origins[index];
             origin.streak.rest_until(now + origin.crawl_delay().min(politeness.crawl_delay_max));
         }
+    }
+
+    /// Whether an origin does not speak for the host: another has its scheme's port, or answered well more often.
+    fn is_apart(&self, origin: &Origin) -> bool {
+        origin.is_odd() && self.origins.iter().any(|other| !other.is_odd() || origin.is_beside(other))
     }
 
     /// The longest Crawl-delay, of the host or of an origin alone: the next run, which knows no origins, keeps it for the host.
@@ -192,10 +196,6 @@ impl Host {
     /// Until when one of its origins has asked to be left alone, and not the host.
     pub fn origins_asked_until(&self) -> Instant {
         self.origins.iter().map(|origin| origin.streak.asked_until()).max().unwrap_or(Instant::ZERO)
-    }
-
-    fn has_usual_origin(&self) -> bool {
-        self.origins.iter().any(|origin| !origin.is_odd())
     }
 
     /// The time for which the host was given up is over: everything is asked anew.

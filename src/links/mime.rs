@@ -43,7 +43,7 @@ pub fn is_misnamed(content_type: Option<&[u8]>, body: &[u8]) -> bool {
     let head = body.get(..BINARY_BYTES).unwrap_or(body);
     let is_utf16 = head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff");
     // Without an early end: sixteen bytes at a time.
-    let is_binary = |byte: u8| (byte <= 8) | (byte == 0x0b) | ((byte >= 0x0e) & (byte <= 0x1f) & (byte != 0x1b));
+    let is_binary = |byte: u8| (byte <= 8) | (byte == 0x0b) | ((0x0e..=0x1f).contains(&byte) & (byte != 0x1b));
     !is_utf16 && head.iter().fold(false, |any, byte| any | is_binary(*byte))
 }
 

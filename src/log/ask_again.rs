@@ -93,6 +93,9 @@ pub fn cause(text: &str) -> Result<Failure, String> {
     }
     let guess = nearest(text, Failure::ALL.iter().map(|failure| failure.as_str()));
     let guess = guess.map(|guess| format!(" (did you mean {guess}?)")).unwrap_or_default();
+    if statuses(text).is_ok() {
+        return Err(format!("{text} is a status, and no failure: status={text}"));
+    }
     Err(format!("there is no cause {text:?}{guess}; expected a name as `ringcrawl urls` shows it"))
 }
 
@@ -168,9 +171,9 @@ mod tests {
             ),
             ("cause=reset,conect-refused", "there is no cause \"conect-refused\" (did you mean connect-refused?)"),
             ("cause=", "there is no cause \"\"; expected"),
-            ("cause=404", "there is no cause \"404\"; expected"),
             ("status=404,x", "\"x\" is no status; expected one such as 404, or a class such as 5xx"),
             ("status=0xx", "\"0xx\" is no status"),
+            ("cause=404", "404 is a status, and no failure: status=404"),
             ("status=1000", "\"1000\" is no status"),
             ("prefix=/forum", "\"/forum\": "),
             ("prefix=http://a.test/,", ""),
