@@ -148,7 +148,8 @@ impl Crawl {
                 }
                 Effect::Read(reading) => Input::Read(Box::new(self.read(reading))),
                 Effect::Disk(op) => Input::Disk(disk(op)),
-                Effect::Hurry(_) => continue,
+                // Of a dear page links are dropped, which is told.
+                Effect::Hurry(_) | Effect::Note(_) => continue,
                 effect => panic!("{effect:?}"),
             };
             self.handle(input);
