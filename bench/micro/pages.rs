@@ -148,7 +148,7 @@ impl Crawl {
                 }
                 Effect::Read(reading) => Input::Read(Box::new(self.read(reading))),
                 Effect::Disk(op) => Input::Disk(disk(op)),
-                // Of a dear page links are dropped, which is told.
+                // Dropped links of a dear page cause a note.
                 Effect::Hurry(_) | Effect::Note(_) => continue,
                 effect => panic!("{effect:?}"),
             };

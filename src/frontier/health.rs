@@ -5,7 +5,7 @@
 //! is another, and after 4, 16, 64, … responses. A page's troubles of one kind are noted once in [`PAGE_NOTES_EVERY`], other delays in
 //! [`DELAY_NOTES_EVERY`].
 //! Invariants: nothing is decided by it.
-//! Limits: 48 bytes a host, and eight an origin, besides what is wrong.
+//! Limits: 48 bytes a host and eight an origin; the troubles take more.
 //! Leaves to others: the words ([`crate::trouble`]).
 
 use super::Frontier;
