@@ -131,7 +131,8 @@ pub(super) struct Lookup {
 /// What the servers have said of the present family.
 #[derive(Debug)]
 struct Question {
-    asked: Vec<bool>,
+    /// How often each server was asked.
+    asked: Vec<u32>,
     erred: Vec<bool>,
     /// Servers that failed a query with EDNS.
     plain: Vec<bool>,
@@ -144,7 +145,7 @@ struct Question {
 impl Question {
     fn new(servers: usize) -> Question {
         Question {
-            asked: vec![false; servers],
+            asked: vec![0; servers],
             erred: vec![false; servers],
             plain: vec![false; servers],
             tries: 0,
@@ -195,12 +196,11 @@ impl Lookup {
     pub(super) fn query(&mut self, now: Instant, lookup: u64, servers: &mut Servers) -> Option<DnsQuery> {
         let family = *self.families.first()?;
         let question = &mut self.question;
-        let ruled_out = |flags: &[bool], place: usize| flags.get(place).copied().unwrap_or(true);
-        // A silent one again only when all others were asked.
-        let server = servers
-            .pick(now, |place| ruled_out(&question.asked, place))
-            .or_else(|| servers.pick(now, |place| ruled_out(&question.erred, place)))?;
-        question.asked[server] = true;
+        // A silent one again only when all others were asked as often.
+        let left = question.asked.iter().zip(&question.erred).filter(|(_, erred)| !**erred);
+        let least = left.map(|(asked, _)| *asked).min()?;
+        let server = servers.pick(now, |place| question.erred[place] || question.asked[place] > least)?;
+        question.asked[server] += 1;
         let is_plain = question.plain[server] || self.plain_server == Some(server);
         let with_edns = !is_plain && servers.takes_edns(server, now);
         question.sent = Some((server, now, with_edns));
@@ -232,7 +232,7 @@ impl Lookup {
             }
             if answer == DnsAnswer::NotUnderstood || may_dislike {
                 question.failed(&answer);
-                question.asked[server] = false;
+                question.asked[server] -= 1;
                 return self.next_query(now);
             }
         } else if question.plain[server] {
