@@ -16,7 +16,7 @@ use super::waiting::Ticket;
 use crate::outcome::{Failure, FetchJob, HostId, JobKind, Outcome};
 use crate::politeness::{Complaint, RetryClass, Try, is_overload};
 use crate::robots::RobotsResult;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use crate::url::Url;
 
 /// What became of a job's URL.
@@ -105,13 +105,21 @@ impl Frontier {
             retry_after = fetched.retry_after;
             host.answered(&job.url, job.kind == JobKind::Page, has_complained);
         }
+        // In a storm its tries are not counted.
+        let is_again = has_complained && host.url_complained(complaint.of_url) || complaint.is_again;
+        let complaint = Complaint { is_again, ..complaint };
         let blame = has_complained.then(|| host.complains(now, &job.url, retry_after, politeness));
         let of_host = match blame {
             Some(Blame::Host) => Some((complaint, retry_after)),
             Some(Blame::LoneOrigin) => Some((complaint, None)),
             Some(Blame::Origin | Blame::Kind) | None => None,
         };
-        host.pace.ended(now, now.since(job.began), outcome, of_host, politeness);
+        let is_of_page = |failure: &Failure| job.kind == JobKind::Page && failure.is_of_answer();
+        let is_alone = matches!(outcome, Outcome::Failed(failure)
+            if is_of_page(failure) && host.fails_alone(now, job.began, &job.url, politeness));
+        // One page that hangs says nothing of how slow its host is.
+        let took = if is_alone { Duration::ZERO } else { now.since(job.began) };
+        host.pace.ended(now, took, outcome, of_host, politeness);
         let counts = match outcome {
             Outcome::Fetched(fetched) => {
                 if let Some(addr) = fetched.addr {
@@ -121,13 +129,7 @@ impl Frontier {
             }
             Outcome::Failed(Failure::Aborted) => Try::Uncounted,
             Outcome::Failed(Failure::ProxyFailed | Failure::ProxyUnreachable) => Try::Counts,
-            Outcome::Failed(failure)
-                if job.kind == JobKind::Page
-                    && failure.is_of_answer()
-                    && host.fails_alone(now, job.began, &job.url, politeness) =>
-            {
-                Try::Counts
-            }
+            Outcome::Failed(_) if is_alone => Try::Counts,
             Outcome::Failed(failure) => host.failed(now, (job.began, job.addr), &job.url, *failure, politeness),
             Outcome::Resolved { .. } | Outcome::NoAddress { .. } => Try::Counts,
         };

@@ -51,8 +51,13 @@ impl Host {
         }
         if is_page && !has_complained {
             let is_new = self.fine_kinds.note(kind_of(url));
-            self.kind_rest.iter_mut().for_each(|rest| rest.is_fine(is_new));
+            self.kind_rest.iter_mut().for_each(|rest| rest.is_fine(kind_of(url), is_new));
         }
+    }
+
+    /// `url`, of this hash, was answered with 429 or 503; whether it was so before, as far as is known.
+    pub fn url_complained(&mut self, hash: u64) -> bool {
+        self.kind_rest.get_or_insert_default().url_complained(hash as u32 | 1)
     }
 
     /// `url` was answered with 429 or 503: whose complaint that is. An origin or a kind of URLs that complains alone rests alone.

@@ -182,11 +182,14 @@ impl Frontier {
             return Next::Current;
         }
         let before = host.backlog.ram_bytes();
-        if host.backlog.take_retry(now) {
+        let (retries, next_retry) = host.backlog.retries();
+        // What failed is tried again when others have shown how the host does: three links to a broken script would hold it up.
+        let others_first = host.kind_rest.as_ref().is_some_and(|rest| rest.others_first())
+            && retries + host.under_way.jobs() < retries_max;
+        if !others_first && host.backlog.take_retry(now) {
             self.memory.changed(before, host.backlog.ram_bytes());
             return if self.rests_with_its_kind(id, now) { Next::Stale } else { Next::Current };
         }
-        let (retries, next_retry) = host.backlog.retries();
         let mut wait = next_retry;
         // Each that is under way may be one more.
         if let (Some(at), true) = (wait, retries + host.under_way.jobs() >= retries_max) {
@@ -217,6 +220,7 @@ impl Frontier {
         host.backlog.rest_lane(rests_until.is_some());
         let taken = host.backlog.take_next();
         self.memory.changed(before, host.backlog.ram_bytes());
+        let before = host.backlog.ram_bytes();
         let wanted = host.robots_wanted.iter().map(|url| host.may_ask_from(url)).min();
         if let Some(at) = wanted {
             wait = Some(wait.map_or(at, |wait| wait.min(at)));
@@ -251,6 +255,10 @@ impl Frontier {
                 Next::Stale
             }
             Taken::Read(block) => Next::Read(block),
+            Taken::Nothing if others_first && host.backlog.take_retry(now) => {
+                self.memory.changed(before, host.backlog.ram_bytes());
+                if self.rests_with_its_kind(id, now) { Next::Stale } else { Next::Current }
+            }
             // Nobody is held up by them.
             Taken::Nothing if host.doubtful_rest > now => {
                 host.doubtful_rest = Instant::ZERO;

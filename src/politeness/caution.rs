@@ -5,7 +5,9 @@
 //! URL on, each doubles the delay, and the rest where the server does not say how long that should be. That is forgiven slowly, one
 //! doubling for [`FORGIVEN_AFTER`] responses without a complaint: a server that is asked too often at one rate will be so again.
 //! A complaint follows another one also if up to [`FOLLOWS_WITHIN`] responses came between: a limiter lets some requests through, and a rest
-//! alone would only lead to the same rate again. But not that for a URL that was tried before: two broken pages are no limiter.
+//! alone would only lead to the same rate again. But not that for a URL that was tried before: two broken pages are no limiter. Where
+//! others were answered well since, another complaint for it costs nothing; and where a first few complaints in a row
+//! end with another page that is answered well, their doublings are taken back.
 //! Why jitter: hosts that fall over together must not all be asked again at the same instant.
 //! Invariants: no delay is shorter than the usual one, and no rest shorter than its back-off.
 //! Limits: a delay is doubled [`DOUBLINGS_MAX`] times at most, a rest ends within `politeness.backoff_max`.
@@ -29,6 +31,9 @@ pub struct Caution {
     lately: u8,
     /// Responses until it is no stranger any more.
     strange_for: u8,
+    /// Doublings of the present row of complaints, if none came lately before it.
+    of_first_row: u8,
+    is_first_row: bool,
 }
 
 /// A response in which a host says that it is asked too often.
@@ -52,12 +57,25 @@ impl Caution {
     /// Towards a host that was never asked.
     pub fn of_stranger() -> Caution {
         let fine = 0;
-        Caution { overloads: 0, in_row: 0, of_url: 0, is_for_another: false, fine, lately: 0, strange_for: STRANGE_FOR }
+        Caution {
+            overloads: 0,
+            in_row: 0,
+            of_url: 0,
+            is_for_another: false,
+            fine,
+            lately: 0,
+            strange_for: STRANGE_FOR,
+            of_first_row: 0,
+            is_first_row: false,
+        }
     }
 
     /// It answered, and did not complain.
     pub fn is_fine(&mut self) {
-        self.in_row = 0;
+        if self.in_row <= BROKEN_MAX {
+            self.overloads = self.overloads.saturating_sub(self.of_first_row);
+        }
+        (self.in_row, self.of_first_row) = (0, 0);
         self.strange_for = self.strange_for.saturating_sub(1);
         self.lately = self.lately.saturating_sub(1);
         self.fine += 1;
@@ -71,12 +89,22 @@ impl Caution {
     pub fn is_overloaded(&mut self, complaint: Complaint, politeness: &Politeness) -> Duration {
         let Complaint { of_url, is_again, draw } = complaint;
         let follows = self.lately > 0 && !is_again && of_url != self.of_url;
+        // Others were answered well since it complained: that page is broken.
+        let is_of_page = is_again && self.in_row == 0;
+        if self.in_row == 0 {
+            self.is_first_row = self.lately == 0;
+        }
         self.is_for_another = self.in_row > 0 && of_url != self.of_url;
         if self.in_row == 0 || self.is_for_another {
             (self.in_row, self.of_url) = (self.in_row.saturating_add(1), of_url);
         }
         if self.in_row > 1 || follows {
-            self.overloads = self.overloads.saturating_add(1).min(DOUBLINGS_MAX);
+            let doubled = self.overloads.saturating_add(1).min(DOUBLINGS_MAX);
+            self.of_first_row += if self.is_first_row { doubled - self.overloads } else { 0 };
+            self.overloads = doubled;
+        }
+        if is_of_page {
+            return Duration::ZERO;
         }
         (self.fine, self.lately) = (0, FOLLOWS_WITHIN);
         let wait = politeness.retry_delay * (1 << u32::from(self.overloads));
@@ -84,10 +112,10 @@ impl Caution {
         (wait + jitter).min(politeness.backoff_max.max(politeness.retry_delay))
     }
 
-    /// Whether the complaint before the last one was for another URL: then it is the host that complains. One URL alone is not
-    /// spared for ever.
+    /// Whether the complaint before the last one was for another URL, in a row of more than some broken pages: then it is the host
+    /// that complains. One URL alone is not spared for ever.
     pub fn is_of_host(&self) -> bool {
-        self.is_for_another
+        self.is_for_another && self.in_row > BROKEN_MAX
     }
 
     /// Complaints since the last response without one, those of one URL in a row counted once.
@@ -121,6 +149,8 @@ impl Caution {
 const STRANGE_FOR: u8 = 2;
 /// Responses without a complaint after which one of those before is forgiven.
 const FORGIVEN_AFTER: u8 = 16;
+/// Complaints in a row that some broken pages may be, where another page is answered well behind them.
+const BROKEN_MAX: u32 = 4;
 /// Longer than a doubling lasts: else the first complaint after each would be forgotten.
 const FOLLOWS_WITHIN: u8 = 64;
 /// Doublings that are counted: 64 times a delay, or a rest.
@@ -193,10 +223,27 @@ mod tests {
         let mut caution = Caution::of_stranger();
         for url in [1, 2, 1, 2, 1, 2] {
             let rest = caution.is_overloaded(Complaint { is_again: true, ..of(url) }, &politeness);
-            assert_eq!(rest, seconds(10));
+            assert_eq!(rest, seconds(0), "others were answered well since");
             caution.is_fine();
         }
         assert_eq!(caution.stretch(seconds(1), &politeness), seconds(1));
+    }
+
+    /// Some links to a broken script come in a row: the page behind them shows that the host is well.
+    #[test]
+    fn a_few_broken_pages_double_nothing_for_long() {
+        let politeness = politeness();
+        for (broken, stretched) in [(1, 1), (3, 1), (4, 1), (5, 16)] {
+            let mut caution = Caution::of_stranger();
+            (0..4).for_each(|_| caution.is_fine());
+            (0..broken).for_each(|url| _ = caution.is_overloaded(of(url), &politeness));
+            caution.is_fine();
+            assert_eq!(caution.stretch(seconds(1), &politeness), seconds(stretched), "{broken}");
+            // The next row is no accident.
+            (0..2).for_each(|url| _ = caution.is_overloaded(of(90 + url), &politeness));
+            caution.is_fine();
+            assert!(caution.stretch(seconds(1), &politeness) >= seconds(4), "{broken}");
+        }
     }
 
     #[test]

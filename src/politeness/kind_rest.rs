@@ -1,12 +1,12 @@
 //! The rests of kinds of URLs that complain while their host's other kinds do not.
 //!
-//! Decides: 429 and 503 without Retry-After are the host's complaint when a kind of URLs says so that was answered well before: a
-//! limiter lets some of each kind through, and an overloaded server nothing. A kind that never was speaks for itself
-//! alone, where others were answered well since it complained last: anyone may link to a broken script forty times. It rests alone then, twice as
-//! long each time. After its second complaint it does so too while nothing was answered well: others are asked next, and show which of
-//! the two it is.
-//! One script has many spellings, so after two such complaints of different kinds all kinds rest of which nothing is known yet, twice
-//! as long each time until one of them is answered well.
+//! Decides: a kind of URLs speaks for itself alone where others were answered well since it complained last: anyone may link to a
+//! broken script forty times. It rests alone then. One that was answered well before is the host's voice as soon as
+//! another such kind has complained lately, too: a limiter lets some of each kind through, and an overloaded server
+//! nothing. One that never was rests twice as long each time, and after its second complaint also while nothing was answered well: others
+//! are asked next, and show which of the two it is.
+//! One script has many spellings, so after two such complaints of different kinds all kinds rest for a while of which nothing is known
+//! yet, until one of them is answered well.
 //! After [`BROKEN_FROM`] such complaints a kind's URLs have one try each, so that a crawl ends.
 //! Invariants: pure; a Retry-After is always obeyed by the host or the origin; the complaint of a host that has answered nothing well
 //! is its own.
@@ -30,6 +30,12 @@ pub struct KindRest {
     strangers: u32,
     /// URLs that had been answered well when one of these complained last.
     strangers_well: u32,
+    /// The kind that complained last of those that were answered well before, and URLs that had been answered well then.
+    of_fine: Option<(u32, u32)>,
+    /// The last response was a complaint, or none came: others are asked before that URL is tried again.
+    others_first: bool,
+    /// Hashes of the URLs that complained last, the latest first; 0: none.
+    urls: [u32; URLS],
     /// Until when kinds of which nothing is known are left alone.
     strangers_until: Instant,
 }
@@ -42,7 +48,7 @@ struct Complained {
     complaints: u32,
     /// Those that were its own.
     own: u32,
-    /// URLs that had been answered well by its last complaint.
+    /// URLs of other kinds that had been answered well by its last complaint, and all of its own.
     well: u32,
     until: Instant,
 }
@@ -61,6 +67,12 @@ impl FineKinds {
         self.0.get(word).is_some_and(|word| word & bit != 0)
     }
 
+    /// Whether one is known that is not `kind`.
+    fn has_another(&self, kind: u32) -> bool {
+        let (own_word, bit) = place(kind);
+        self.0.iter().enumerate().any(|(word, bits)| if word == own_word { bits & !bit != 0 } else { *bits != 0 })
+    }
+
     /// Whether none is known.
     pub fn is_empty(&self) -> bool {
         self.0.iter().all(|word| *word == 0)
@@ -68,12 +80,35 @@ impl FineKinds {
 }
 
 impl KindRest {
-    /// A URL was answered well; whether its kind was for the first time.
-    pub fn is_fine(&mut self, is_new: bool) {
+    /// A URL of this kind was answered well; whether for the first time.
+    pub fn is_fine(&mut self, kind: u32, is_new: bool) {
+        self.others_first = false;
         self.well = self.well.wrapping_add(1);
+        if let Some(known) = self.complained.iter_mut().find(|known| known.kind == kind) {
+            (known.well, known.own, known.until) = (known.well.wrapping_add(1), 0, Instant::ZERO);
+        }
         if is_new {
             (self.strangers, self.strangers_until) = (0, Instant::ZERO);
         }
+    }
+
+    /// The URL of this hash complained; whether it did so before, as far as is known.
+    pub fn url_complained(&mut self, url: u32) -> bool {
+        self.others_first = true;
+        // Those before it move on by one place, and it comes first.
+        let mut moved = url;
+        for known in &mut self.urls {
+            std::mem::swap(known, &mut moved);
+            if moved == url {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Whether others are to be asked before what failed is tried again.
+    pub fn others_first(&self) -> bool {
+        self.others_first
     }
 
     /// A URL of this kind complained and named no time, or was not answered; whether that is the kind's own, which rests for
@@ -89,27 +124,32 @@ impl KindRest {
             let rest = politeness.retry_delay * (1 << doublings.min(DOUBLINGS_MAX));
             now + rest.min(politeness.backoff_max.max(politeness.retry_delay)).max(rest_min)
         };
+        self.others_first = true;
+        let was_fine = fine.has(kind);
+        let of_fine = self.of_fine.filter(|(other, well)| *other != kind && self.well.wrapping_sub(*well) <= LATELY);
         let known = self.complained.iter().position(|known| known.kind == kind);
         let at = known.unwrap_or_else(|| self.admit(kind));
         let Some(this) = self.complained.get_mut(at) else { return false };
         this.complaints = this.complaints.saturating_add(1);
         // An overloaded server has answered nothing since.
-        let others_are_fine = !fine.is_empty()
+        let others_are_fine = fine.has_another(kind)
             && match known {
                 Some(_) => this.well != self.well,
-                None => self.strangers == 0 || self.strangers_well != self.well,
+                None => was_fine || self.strangers == 0 || self.strangers_well != self.well,
             };
-        let is_own = !fine.has(kind) && (others_are_fine || this.complaints == 2);
+        let is_own = others_are_fine && of_fine.is_none() || !was_fine && this.complaints == 2;
         this.well = self.well;
         if is_own {
             this.own = this.own.saturating_add(1);
-            this.until = rest(this.own);
+            this.until = rest(if was_fine { 0 } else { this.own });
         }
-        if known.is_none() && !fine.has(kind) && !fine.is_empty() {
+        if was_fine {
+            self.of_fine = Some((kind, self.well));
+        } else if known.is_none() && !fine.is_empty() {
             self.strangers = self.strangers.saturating_add(1);
             self.strangers_well = self.well;
-            if let Some(again @ 1..) = self.strangers.checked_sub(1) {
-                self.strangers_until = rest(again);
+            if self.strangers > 1 {
+                self.strangers_until = rest(1);
             }
         }
         is_own
@@ -142,8 +182,8 @@ impl KindRest {
     /// Until when URLs of this kind are left alone; `None`: they are not.
     pub fn rests_until(&self, now: Instant, kind: u32, fine: &FineKinds) -> Option<Instant> {
         let until = match self.find(kind) {
-            _ if fine.has(kind) => Instant::ZERO,
             Some(known) => known.until,
+            None if fine.has(kind) => Instant::ZERO,
             None => self.strangers_until,
         };
         (until > now).then_some(until)
@@ -165,6 +205,9 @@ const DOUBLINGS_MAX: u32 = 3;
 /// Complaints that are a kind's own.
 const BROKEN_FROM: u32 = 8;
 const KINDS_MAX: usize = 8;
+const URLS: usize = 8;
+/// A complaint is not forgotten before so many URLs were answered well.
+const LATELY: u32 = 16;
 const FINE_BITS: usize = 256;
 
 #[cfg(test)]
@@ -185,7 +228,8 @@ mod tests {
 
     impl Bed {
         fn is_fine(&mut self, kind: u32) {
-            self.rest.is_fine(self.fine.note(kind));
+            let is_new = self.fine.note(kind);
+            self.rest.is_fine(kind, is_new);
         }
 
         /// Whether that is the kind's own.
@@ -244,11 +288,24 @@ mod tests {
     #[test]
     fn what_complains_now_and_then_or_everywhere_is_the_host() {
         let mut bed = Bed::default();
-        for _ in 0..9 {
+        for round in 0..9 {
             bed.is_fine(7);
             bed.is_fine(8);
-            assert!(!bed.complains(1, 7) && !bed.complains(1, 8));
+            // The first of all may be one page's, and rests no longer than the host would.
+            assert_eq!((bed.complains(1, 7), bed.rests(1, 7)), if round == 0 { (true, 10) } else { (false, 0) });
+            assert!(!bed.complains(1, 8));
         }
+        // One kind alone complains of late, while others are answered.
+        (0..20).for_each(|_| bed.is_fine(8));
+        for _ in 0..3 {
+            bed.is_fine(8);
+            assert_eq!((bed.complains(1, 7), bed.rests(1, 7)), (true, 10));
+        }
+        // Nothing else is answered any more.
+        assert!(!bed.complains(1, 7) && bed.rest.others_first());
+        assert!(!bed.rest.url_complained(1) && !bed.rest.url_complained(2) && bed.rest.url_complained(1));
+        (10..17).for_each(|url| assert!(!bed.rest.url_complained(url)));
+        assert!(bed.rest.url_complained(1) && !bed.rest.url_complained(2));
         let mut bed = Bed::default();
         let own: Vec<bool> = (0..5).map(|_| bed.complains(1, 7)).collect();
         assert_eq!(own, [false, true, false, false, false], "once, so that others are asked");
@@ -268,7 +325,7 @@ mod tests {
             assert_eq!(bed.rests(now, 7), 0);
             rests.push(bed.rests(now, 99));
         }
-        assert_eq!((&rests[..4], rests[39]), (&[0, 20, 40, 80][..], 80), "what nothing is known of waits");
+        assert_eq!((&rests[..4], rests[39]), (&[0, 20, 20, 20][..], 20), "what nothing is known of waits");
         // One of them works: the next is asked at once.
         bed.is_fine(7);
         assert!(bed.complains(100_000, 120));
