@@ -7,7 +7,7 @@
 use super::surroundings::Surroundings;
 use crate::config::Config;
 use crate::control::{Breaker, Control, DiskFloor, NetworkView, Orders};
-use crate::shard::NetworkReport;
+use crate::shard::{NetworkReport, OutOfReach};
 use crate::time::{Duration, Instant};
 
 /// The watch of one run.
@@ -18,6 +18,8 @@ pub struct OutageWatch {
     free_bytes_min: u64,
     surroundings: Surroundings,
     is_disk_full: bool,
+    /// It was said that the present outage is one of names alone.
+    is_told_of_names: bool,
     /// By shard: its orders, and how many of its ends were read.
     orders: Vec<(Orders, u64)>,
 }
@@ -31,6 +33,7 @@ impl OutageWatch {
             free_bytes_min: config.store.free_bytes_min,
             surroundings,
             is_disk_full: false,
+            is_told_of_names: false,
             orders: vec![(Orders::default(), 0); usize::from(shards)],
         }
     }
@@ -49,7 +52,14 @@ impl OutageWatch {
         let ruling = self.breaker.look(now, view);
         match (before, self.breaker.outage()) {
             (None, Some(outage)) if !outage.is_again => {
-                control.note(format!("{}: fetching waits", outage.describe(now)))
+                self.is_told_of_names = outage.out_of_reach == OutOfReach::Names;
+                let waits = if self.is_told_of_names { "" } else { ": fetching waits" };
+                control.note(format!("{}{waits}", outage.describe(now)));
+            }
+            // It may be so again and again.
+            (Some(_), Some(outage)) if outage.out_of_reach == OutOfReach::Names && !self.is_told_of_names => {
+                self.is_told_of_names = true;
+                control.note(outage.describe(now));
             }
             // Of one that had seemed to be over that was said.
             (Some(outage), None) if !outage.is_again => {

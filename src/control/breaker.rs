@@ -8,7 +8,9 @@
 //! site or a name server is enough, as long as there is a default route. A failure counts after `outage.hold_max` at the
 //! latest.
 //! An outage ends with the first answer: of a name server, or of a site or by way of the proxy to a request that began
-//! in it. Until then a few things are tried at a time, at an interval that grows to `outage.probe_max`. One that begins
+//! in it. Until then a few things are tried at a time, at an interval that grows to `outage.probe_max`. While no name server answers and
+//! sites do, lookups alone wait; where sites are too few for a verdict, all waits again once one has failed and none answered for
+//! [`CONFIRMED_MAX`]. One that begins
 //! soon after the last one's end is that one, which goes on. After `outage.wait_max` without an answer the crawl ends.
 //! Why so: a dead host must be given up, and a crawl of dead hosts must end. So silence counts only from sites that have
 //! answered before; where there are too few, the name servers are asked.
@@ -17,7 +19,7 @@
 use super::outage::{Cause, Outage};
 use super::sites::{RecentSites, SitesFailed};
 use crate::config::{self, Config};
-use crate::shard::{Cleared, NetworkReport, SiteEnd, SiteReply};
+use crate::shard::{Cleared, NetworkReport, OutOfReach, SiteEnd, SiteReply};
 use crate::time::{Duration, Instant};
 
 /// The breaker.
@@ -57,8 +59,8 @@ pub struct NetworkView<'a> {
 pub struct Ruling {
     /// Failures of these times count.
     pub cleared: Cleared,
-    /// There is an outage.
-    pub is_down: bool,
+    /// What an outage keeps from us.
+    pub out_of_reach: OutOfReach,
     /// These shards are to try something.
     pub probes: Probes,
     /// The outage has lasted for `outage.wait_max`.
@@ -104,6 +106,8 @@ struct Seen {
     proxy_unreachable: u64,
     /// When a name server was heard of last.
     heard_at: Instant,
+    /// When the last request began that a site answered.
+    site_began: Instant,
     /// Since when queries of lookups have been in vain.
     names_silent_since: Option<Instant>,
     proxy_gone_since: Option<Instant>,
@@ -147,7 +151,12 @@ impl Breaker {
                 self.suspicion = None;
                 (self.seen.names_silent_since, self.seen.proxy_gone_since, self.asked_names) = (None, None, None);
             }
-            Some(outage) => probes = self.next_probes(now, outage, view),
+            Some(outage) => {
+                if let Cause::NameServers { .. } = outage.cause {
+                    self.look_at_sites(now, outage, answers, view);
+                }
+                probes = self.next_probes(now, view);
+            }
             None => {
                 let held = Held::of(view.reports);
                 let cause = self.cause(now, held, view.has_route);
@@ -161,10 +170,11 @@ impl Breaker {
         }
         let gives_up = self.outage.is_some_and(|outage| {
             // Something answered between two outages, however soon the second one came.
-            let since = if outage.is_again { outage.opened } else { outage.since };
+            let since = if outage.is_again { outage.opened } else { outage.since }.max(outage.answered);
             !self.settings.wait_max.is_zero() && now.since(since) >= self.settings.wait_max
         });
-        Ruling { cleared: self.cleared, is_down: self.outage.is_some(), probes, gives_up }
+        let out_of_reach = self.outage.map_or(OutOfReach::Nothing, |outage| outage.out_of_reach);
+        Ruling { cleared: self.cleared, out_of_reach, probes, gives_up }
     }
 
     /// The outage that there is.
@@ -185,8 +195,9 @@ impl Breaker {
 
     /// When to look again although nothing happens, at the earliest: while there is an outage, or a failure is held.
     pub fn next_due(&self, now: Instant, reports: &[NetworkReport]) -> Option<Instant> {
-        if let Some(outage) = self.outage {
-            return Some(outage.next_probe);
+        let next_probe = self.outage.map(|outage| outage.next_probe);
+        if self.outage.is_some_and(|outage| outage.out_of_reach == OutOfReach::All) {
+            return next_probe;
         }
         let held = Held::of(reports);
         let asked = self.asked_names.map(|asked| asked.at + self.name_wait / if asked.again { 1 } else { 2 });
@@ -196,7 +207,7 @@ impl Breaker {
         let suspicions = suspicions.map(|since| Some(since? + SUSPICION)).into_iter();
         let of_sites = [CONFIRMED_AFTER, CONFIRMED_MAX].map(|wait| Some(of_sites? + wait));
         let suspicions = suspicions.chain(of_sites).filter(|at| at.is_some_and(|at| at > now));
-        suspicions.chain([asked, counts]).flatten().min()
+        suspicions.chain([next_probe, asked, counts]).flatten().min()
     }
 
     /// Takes in what has happened since the last look.
@@ -208,6 +219,7 @@ impl Breaker {
                 answers.site = answers.site.max(Some(end.began));
             }
         }
+        self.seen.site_began = self.seen.site_began.max(answers.site.unwrap_or_default());
         let sum = |count: fn(&NetworkReport) -> u64| view.reports.iter().map(count).sum::<u64>();
         let seen = &mut self.seen;
         let (heard, silent, unreachable) =
@@ -240,6 +252,11 @@ impl Breaker {
 
     /// Whether there is an outage, and since when.
     fn cause(&self, now: Instant, held: Held, has_route: bool) -> Option<(Cause, Instant)> {
+        self.cause_of_sites(now, held, has_route).or_else(|| self.cause_of_names(now, held))
+    }
+
+    /// Whether sites cannot be reached.
+    fn cause_of_sites(&self, now: Instant, held: Held, has_route: bool) -> Option<(Cause, Instant)> {
         let is_waited_for = |since: Instant| now.since(since) >= SUSPICION;
         if let Some(SitesFailed { failed, of, since }) = self.sites.failed().filter(|_| self.is_confirmed(now)) {
             return Some((Cause::Sites { failed, of }, since));
@@ -248,9 +265,12 @@ impl Breaker {
             return Some((Cause::Proxy, since));
         }
         let held_since = held.any.filter(|since| is_waited_for(*since))?;
-        if self.seen.had_route && !has_route {
-            return Some((Cause::Route, held_since));
-        }
+        (self.seen.had_route && !has_route).then_some((Cause::Route, held_since))
+    }
+
+    /// Whether no name server answers.
+    fn cause_of_names(&self, now: Instant, held: Held) -> Option<(Cause, Instant)> {
+        let held_since = held.any.filter(|since| now.since(*since) >= SUSPICION)?;
         let is_silence = |asked: AskedNames| now.since(asked.at) >= self.name_wait && self.seen.heard_at < asked.at;
         let are_silent = self.asked_names.is_some_and(is_silence);
         // Servers that nobody needs may be silent.
@@ -262,10 +282,11 @@ impl Breaker {
     /// Most sites fail. One answer to a request that began since says that it is not the network.
     fn suspect(&mut self, now: Instant, answers: Answers) {
         let is_refuted = |suspicion: &Suspicion| answers.site.is_some_and(|began| began >= suspicion.since);
-        if self.outage.is_some() || self.sites.failed().is_none() || self.suspicion.as_ref().is_some_and(is_refuted) {
+        let is_all_down = self.outage.is_some_and(|outage| outage.out_of_reach == OutOfReach::All);
+        if is_all_down || self.sites.failed().is_none() || self.suspicion.as_ref().is_some_and(is_refuted) {
             self.suspicion = None;
         }
-        if self.outage.is_none() && self.suspicion.is_none() && self.sites.failed().is_some() {
+        if !is_all_down && self.suspicion.is_none() && self.sites.failed().is_some() {
             let owners = self.sites.fell_silent(Instant::ZERO).collect();
             self.suspicion = Some(Suspicion { since: now, owners });
         }
@@ -289,8 +310,40 @@ impl Breaker {
             None => (since, since, first),
         };
         let is_again = last.is_some();
+        let do_sites_answer = matches!(cause, Cause::NameServers { .. }) && self.seen.site_began > since;
+        let (out_of_reach, answered) = match do_sites_answer {
+            true => (OutOfReach::Names, now),
+            false => (OutOfReach::All, Instant::ZERO),
+        };
+        let (opened, next_probe) = (now, now + interval);
         self.outage =
-            Some(Outage { cause, since, is_again, opened: now, counted, next_probe: now + interval, interval });
+            Some(Outage { cause, since, is_again, out_of_reach, answered, opened, counted, next_probe, interval });
+    }
+
+    /// No name server answers: whether sites do.
+    fn look_at_sites(&mut self, now: Instant, outage: Outage, answers: Answers, view: NetworkView<'_>) {
+        let all_down = Outage {
+            out_of_reach: OutOfReach::All,
+            opened: now,
+            next_probe: now + PROBE_FIRST.min(self.settings.probe_max),
+            interval: PROBE_FIRST.min(self.settings.probe_max),
+            ..outage
+        };
+        if answers.site.is_some_and(|began| began >= outage.opened) {
+            self.outage = Some(Outage { out_of_reach: OutOfReach::Names, answered: now, ..outage });
+        } else if outage.out_of_reach == OutOfReach::All {
+            return;
+        }
+        let held = Held::of(view.reports);
+        if let Some((cause, _)) = self.cause_of_sites(now, held, view.has_route) {
+            self.outage = Some(Outage { cause, ..all_down });
+            return;
+        }
+        self.clear(now, held);
+        let is_in_doubt = |since: Instant| since > self.cleared.sites && now.since(since) >= CONFIRMED_MAX;
+        if self.has_few_sites(now) && held.any.is_some_and(is_in_doubt) {
+            self.outage = Some(all_down);
+        }
     }
 
     fn is_over(&self, outage: Outage, answers: Answers, view: NetworkView<'_>) -> bool {
@@ -303,11 +356,9 @@ impl Breaker {
     }
 
     /// The next things to try, when it is time.
-    fn next_probes(&mut self, now: Instant, outage: Outage, view: NetworkView<'_>) -> Probes {
+    fn next_probes(&mut self, now: Instant, view: NetworkView<'_>) -> Probes {
         let mut probes = Probes::default();
-        if now < outage.next_probe {
-            return probes;
-        }
+        let Some(outage) = self.outage.filter(|outage| outage.next_probe <= now) else { return probes };
         let interval = (outage.interval * 2).min(self.settings.probe_max);
         self.outage = Some(Outage { next_probe: now + interval, interval, ..outage });
         for (place, probe) in probes.iter_mut().enumerate() {

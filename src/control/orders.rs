@@ -3,10 +3,10 @@
 //! Decides: a shard compares what is wanted now with what it heard last, so that nobody keeps a queue. Two changes
 //! between looks are seen as one; probes are counted, and two requests to ask the name servers are one.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 use super::breaker::{ProbeKind, Ruling};
-use crate::shard::{Cleared, Command, NetworkReport};
+use crate::shard::{Cleared, Command, NetworkReport, OutOfReach};
 use crate::time::Instant;
 
 /// What is wanted of one shard.
@@ -14,8 +14,8 @@ use crate::time::Instant;
 pub struct Orders {
     /// Until when the network is known to have worked.
     pub cleared: Cleared,
-    /// There is an outage.
-    pub is_down: bool,
+    /// What an outage keeps from it.
+    pub out_of_reach: OutOfReach,
     /// The disk has too little space.
     pub is_disk_full: bool,
     /// Probes of something that waits, so far.
@@ -32,7 +32,7 @@ impl Orders {
         if report.held_since < Instant::NEVER {
             self.cleared = ruling.cleared;
         }
-        (self.is_down, self.is_disk_full) = (ruling.is_down, is_disk_full);
+        (self.out_of_reach, self.is_disk_full) = (ruling.out_of_reach, is_disk_full);
         for (_, kind) in ruling.probes.iter().flatten().filter(|(to, _)| *to == shard) {
             match kind {
                 ProbeKind::Job => self.job_probes += 1,
@@ -48,7 +48,7 @@ impl Orders {
         [
             // First what counts, then what does not.
             (self.cleared != before.cleared).then_some(Command::Clear(self.cleared)),
-            (self.is_down != before.is_down).then_some(Command::Outage(self.is_down)),
+            (self.out_of_reach != before.out_of_reach).then_some(Command::Outage(self.out_of_reach)),
             (self.is_disk_full != before.is_disk_full).then_some(Command::DiskFull(self.is_disk_full)),
             (self.job_probes != before.job_probes).then_some(Command::Probe(job_probes as usize)),
             (self.name_probes != before.name_probes).then_some(Command::ProbeNames),
@@ -65,7 +65,8 @@ pub struct OrdersCell {
     changes: AtomicU64,
     cleared_sites: AtomicU64,
     cleared_names: AtomicU64,
-    is_down: AtomicBool,
+    /// An [`OutOfReach`].
+    out_of_reach: AtomicU8,
     is_disk_full: AtomicBool,
     job_probes: AtomicU64,
     name_probes: AtomicU64,
@@ -77,7 +78,7 @@ impl OrdersCell {
         let order = Ordering::Relaxed;
         self.cleared_sites.store(orders.cleared.sites.as_nanos(), order);
         self.cleared_names.store(orders.cleared.names.as_nanos(), order);
-        self.is_down.store(orders.is_down, order);
+        self.out_of_reach.store(orders.out_of_reach as u8, order);
         self.is_disk_full.store(orders.is_disk_full, order);
         self.job_probes.store(orders.job_probes, order);
         self.name_probes.store(orders.name_probes, order);
@@ -97,7 +98,7 @@ impl OrdersCell {
                 sites: Instant::from_nanos(self.cleared_sites.load(order)),
                 names: Instant::from_nanos(self.cleared_names.load(order)),
             },
-            is_down: self.is_down.load(order),
+            out_of_reach: OutOfReach::of(self.out_of_reach.load(order)),
             is_disk_full: self.is_disk_full.load(order),
             job_probes: self.job_probes.load(order),
             name_probes: self.name_probes.load(order),
@@ -114,17 +115,17 @@ mod tests {
         let before = Orders::default();
         assert_eq!(before.since(&before).count(), 0);
         let cleared = Cleared { sites: Instant::from_nanos(1), names: Instant::from_nanos(2) };
-        let now = Orders { cleared, is_down: true, is_disk_full: true, job_probes: 2, name_probes: 1 };
+        let now = Orders { cleared, out_of_reach: OutOfReach::All, is_disk_full: true, job_probes: 2, name_probes: 1 };
         let commands: Vec<Command> = now.since(&before).collect();
         let expected = [
             Command::Clear(cleared),
-            Command::Outage(true),
+            Command::Outage(OutOfReach::All),
             Command::DiskFull(true),
             Command::Probe(2),
             Command::ProbeNames,
         ];
         assert_eq!(commands, expected);
-        assert_eq!(before.since(&now).nth(1), Some(Command::Outage(false)));
+        assert_eq!(before.since(&now).nth(1), Some(Command::Outage(OutOfReach::Nothing)));
         let cell = OrdersCell::default();
         assert_eq!((cell.changes(), cell.get()), (0, before));
         cell.give(&now);

@@ -2,6 +2,7 @@
 //!
 //! Leaves to others: when one begins and ends, and when something is tried in it ([`super::breaker`]).
 
+use crate::shard::OutOfReach;
 use crate::time::{Duration, Instant};
 
 /// An outage.
@@ -13,6 +14,10 @@ pub struct Outage {
     pub since: Instant,
     /// It had seemed to be over.
     pub is_again: bool,
+    /// What it keeps from us.
+    pub out_of_reach: OutOfReach,
+    /// When a site answered last, as far as it matters.
+    pub(super) answered: Instant,
     /// When it was noticed: requests that began before may still be answered.
     pub(super) opened: Instant,
     /// From when on its time counts.
@@ -46,7 +51,7 @@ impl Outage {
     /// What is wrong, and for how long by `now`: "no name server has answered for 42 s".
     pub fn describe(&self, now: Instant) -> String {
         let seconds = now.since(self.since).as_secs();
-        match self.cause {
+        let words = match self.cause {
             Cause::NameServers { have_errors: true } => {
                 format!("the name servers have answered with errors alone for {seconds} s")
             }
@@ -56,6 +61,8 @@ impl Outage {
             }
             Cause::Proxy => format!("the proxy has been out of reach for {seconds} s"),
             Cause::Route => format!("there has been no default route for {seconds} s"),
-        }
+        };
+        let but = if self.out_of_reach == OutOfReach::Names { ": hosts with a known address go on" } else { "" };
+        words + but
     }
 }

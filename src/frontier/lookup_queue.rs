@@ -9,6 +9,7 @@
 //! ([`SiteShares`]), so that they leave places for others. Names that nobody answers for hold these places and no place of a
 //! fetch.
 //! Invariants: a host waits in one row, once; what is taken is given back.
+//! While no name server answers the caller lets a few begin at a time ([`LookupQueue::limit`]).
 //! Limits: the caller bounds hosts. Sites that fall in one of [`SHARE_PLACES`] places count as one. Of URLs that another shard found,
 //! those of one batch count as one site's, and so do all that an earlier run found or that waited for room.
 
@@ -38,6 +39,8 @@ pub struct LookupQueue {
     /// What was asked for in vain lately, by the site that linked to it.
     vain: Box<[u8]>,
     turns: u64,
+    /// So many may begin; `None`: as many as there are places.
+    left: Option<usize>,
     /// Nobody who waits could have a place when last looked, and nothing has changed since.
     is_held_up: bool,
 }
@@ -75,8 +78,14 @@ impl LookupQueue {
             linkers: SiteShares::new(SHARE_PLACES, TIMES_FREE),
             vain: vec![0; SHARE_PLACES].into(),
             turns: 0,
+            left: None,
             is_held_up: false,
         }
+    }
+
+    /// So many lookups may begin from now on; `None`: as many as there are places.
+    pub fn limit(&mut self, left: Option<usize>) {
+        (self.left, self.is_held_up) = (left, false);
     }
 
     /// Lookups in flight.
@@ -87,7 +96,7 @@ impl LookupQueue {
     /// Whether a host waits whose turn it may be.
     pub fn is_ready(&self) -> bool {
         let is_empty = self.known.is_empty() && self.new.is_empty() && self.dear.is_empty();
-        !self.is_held_up && !is_empty && self.held.len() < self.in_flight_max
+        !self.is_held_up && !is_empty && self.left != Some(0) && self.held.len() < self.in_flight_max
     }
 
     /// The host whose turn it is; `site_of` says of what site a host is.
@@ -111,9 +120,10 @@ impl LookupQueue {
 
     /// Takes a place at `now` for a lookup of host `id`; whether there was one.
     pub fn begin(&mut self, now: Instant, id: HostId, asked: Asked) -> bool {
-        if !self.has_place(asked) {
+        if self.left == Some(0) || !self.has_place(asked) {
             return false;
         }
+        self.left = self.left.map(|left| left - 1);
         self.shares.took(asked.site);
         let is_dear = asked.linker.is_some_and(|linker| self.is_dear(linker));
         match asked.linker {

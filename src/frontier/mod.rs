@@ -76,7 +76,7 @@ pub use waiting::{Ticket, WaitingUrls};
 
 use self::competition::Competition;
 use crate::outcome::{Failure, FetchJob, HostId};
-use crate::politeness::{Complaint, is_overload};
+use crate::politeness::{Complaint, Key, is_overload};
 use crate::robots::Work;
 use crate::scope::Scope;
 use crate::spool::{Block, ReadFor, Spool};
@@ -130,6 +130,8 @@ pub struct Frontier {
     work: Work,
     settled: Vec<Settled>,
     rests: Vec<Rest>,
+    /// What the log says of hosts that other shards are asking now: they are to rest until then.
+    untold_rests: Vec<(Key, Instant)>,
     /// Hosts that were in trouble lately, the latest last.
     troubled: Vec<HostId>,
     review: Review,
@@ -179,6 +181,7 @@ impl Frontier {
             work: Work::new(TURN_WORK_MAX),
             settled: Vec::new(),
             rests: Vec::new(),
+            untold_rests: Vec::new(),
             troubled: Vec::new(),
             review: Review::default(),
             draws: 0,
@@ -271,6 +274,7 @@ impl Frontier {
     /// What to fetch now, if anything may be.
     pub fn next_job(&mut self, now: Instant, spool: &mut Spool) -> Option<FetchJob> {
         self.places.look(now);
+        self.tell_rests(now);
         self.wake(now);
         self.call_competitors();
         self.let_in(now, spool);
@@ -388,11 +392,18 @@ impl Frontier {
         self.hosts.rests().rest(&rest.host, until);
         self.hosts.rests().note_trouble(&rest.host, !rest.health.troubles.is_empty());
         // Shards that were not asked to leave it alone do so, too.
-        if let Some(key) = self.host_key(&rest.host)
-            && self.ledger.claim(key, now, now).is_ok()
+        if let Some(key) = self.host_key(&rest.host).filter(|_| until > now)
+            && self.untold_rests.len() < UNTOLD_RESTS_MAX
         {
-            self.ledger.release(key, now, until);
+            self.untold_rests.push((key, until));
+            self.tell_rests(now);
         }
+    }
+
+    /// Lets hosts of other shards rest, but for those that are being asked.
+    fn tell_rests(&mut self, now: Instant) {
+        let Frontier { ledger, untold_rests, .. } = self;
+        untold_rests.retain(|(key, until)| *until > now && !ledger.rest(*key, now, *until));
     }
 
     /// Takes the hosts that have asked for a longer rest since the last call.
@@ -467,6 +478,11 @@ impl Frontier {
         self.hosts.len()
     }
 
+    /// So many lookups may begin from now on; `None`: as many as there are places. A host whose old address may serve goes on.
+    pub fn limit_lookups(&mut self, left: Option<usize>) {
+        self.lookups.limit(left);
+    }
+
     /// Names that are asked for now: `Resolve` jobs under way.
     pub fn resolving(&self) -> usize {
         self.lookups.in_flight()
@@ -535,6 +551,8 @@ pub(crate) fn host_key(name: &str) -> &str {
     name.strip_suffix('.').filter(|name| !name.is_empty()).unwrap_or(name)
 }
 
+/// Rests that other shards are not told of yet: so many hosts may be asked at once when a run begins.
+const UNTOLD_RESTS_MAX: usize = 4_096;
 /// A block of a host's queue is closed at this length.
 const BLOCK_BYTES: usize = 32 * 1024;
 /// A tail shorter than this stays in memory whatever the pressure.

@@ -137,14 +137,14 @@ impl Resolution {
                 self.attempts = 0;
                 None
             }
-            Outcome::Failed(Failure::Aborted) => {
-                self.dns = Dns::Retry(now + ABORTED_PAUSE, self.take_answer());
-                None
-            }
             Outcome::Failed(failure)
                 if failure.is_transient()
                     && self.addrs().is_some_and(|known| known.stretch(needed_at, settings.stale_max)) =>
             {
+                None
+            }
+            Outcome::Failed(Failure::Aborted) => {
+                self.dns = Dns::Retry(now + ABORTED_PAUSE, self.take_answer());
                 None
             }
             Outcome::Failed(failure)

@@ -87,6 +87,19 @@ impl Ledger {
         }
     }
 
+    /// Lets `key` rest until `until` at least; whether that is so now. It is not while a request is under way.
+    pub fn rest(&self, key: impl Into<Key>, now: Instant, until: Instant) -> bool {
+        let (number, kind) = key.into().parts();
+        let bucket = self.bucket(number, kind);
+        let rests = State::new(until, kind, false);
+        match entries_of(bucket, number, kind).next() {
+            Some((_, state)) if state.free_from().is_none() && !state.is_free_at(now) => false,
+            Some((_, state)) if state.order() >= rests.order() => true,
+            Some((entry, state)) => entry.state.compare_exchange(state.0, rests.0, SeqCst, SeqCst).is_ok(),
+            None => enter(bucket, number, rests, now).is_ok(),
+        }
+    }
+
     fn bucket(&self, number: u64, kind: u64) -> &[Entry; WAYS] {
         let mut hasher = SipHasher13::new_with_keys(self.secret[0], self.secret[1]);
         hasher.write_u64(number);
@@ -101,8 +114,8 @@ fn entries_of(bucket: &[Entry; WAYS], number: u64, kind: u64) -> impl Iterator<I
     entries.filter(move |(entry, state)| state.kind() == kind && entry.number.load(SeqCst) == number)
 }
 
-/// Claims for a key that has no entry the one that has been free for longest.
-fn enter(bucket: &[Entry; WAYS], number: u64, held: State, now: Instant) -> Result<(), Option<Instant>> {
+/// Gives a key that has no entry the one that has been free for longest, in this state.
+fn enter(bucket: &[Entry; WAYS], number: u64, new: State, now: Instant) -> Result<(), Option<Instant>> {
     let states = bucket.iter().map(|entry| (entry, State(entry.state.load(SeqCst))));
     let Some((entry, old)) = states.min_by_key(|(_, state)| state.order()).filter(|(_, state)| state.is_free_at(now))
     else {
@@ -111,12 +124,12 @@ fn enter(bucket: &[Entry; WAYS], number: u64, held: State, now: Instant) -> Resu
     };
     entry.state.compare_exchange(old.0, State::WRITING.0, SeqCst, SeqCst).map_err(|_| None)?;
     entry.number.store(number, SeqCst);
-    entry.state.store(State::entering(held.kind()).0, SeqCst);
-    if entries_of(bucket, number, held.kind()).any(|(other, _)| !std::ptr::eq(other, entry)) {
+    entry.state.store(State::entering(new.kind()).0, SeqCst);
+    if entries_of(bucket, number, new.kind()).any(|(other, _)| !std::ptr::eq(other, entry)) {
         entry.state.store(State::empty_since(old).0, SeqCst);
         return Err(None);
     }
-    entry.state.store(held.0, SeqCst);
+    entry.state.store(new.0, SeqCst);
     Ok(())
 }
 

@@ -8,6 +8,7 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use super::input::OutOfReach;
 use super::{Effect, Phase, Shard};
 use crate::by_number::{ByNumber, Numbers};
 use crate::frontier::{self, Rest, Settled};
@@ -116,6 +117,11 @@ impl Shard {
         self.is_held_by().is_none()
     }
 
+    /// Whether an outage keeps everything from us.
+    fn is_all_down(&self) -> bool {
+        self.network.out_of_reach == OutOfReach::All
+    }
+
     /// Why no fetch may start, but for the budget.
     fn is_held_by(&self) -> Option<Wait> {
         let is_behind = self.backlog.is_long() || self.log.journal_bytes() > self.journal_bytes_max;
@@ -123,7 +129,7 @@ impl Shard {
             () if self.phase != Phase::Run => Some(Wait::Ending),
             () if self.fetches() >= self.in_flight_max => Some(Wait::InFlight),
             () if is_behind || self.is_disk_full || self.reopened.is_some() => Some(Wait::Disk),
-            () if self.network.is_down && !self.network.probes.are_wanted() => Some(Wait::Outage),
+            () if self.is_all_down() && !self.network.probes.are_wanted() => Some(Wait::Outage),
             () => None,
         }
     }
@@ -155,7 +161,7 @@ impl Shard {
                 self.budget_look = Some(now + BUDGET_PAUSE);
                 return None;
             }
-            if self.network.is_down {
+            if self.is_all_down() {
                 self.choose_probe(now);
             }
             let job = self.next_job(now);
@@ -163,10 +169,11 @@ impl Shard {
                 self.budget.give_back();
             }
             let job = self.in_flight.begin(now, job?);
-            if self.network.is_down {
+            let is_lookup = job.kind == JobKind::Resolve;
+            if self.is_all_down() || is_lookup && self.network.out_of_reach == OutOfReach::Names {
                 self.network.probes.begin(job.id);
             }
-            if job.kind != JobKind::Resolve {
+            if !is_lookup {
                 return Some(job);
             }
             if let Some(outcome) = self.lookups.start(now, job.id, job.url.host(), job.both_families) {
@@ -178,7 +185,7 @@ impl Shard {
 
     /// The next query to a name server.
     pub(super) fn next_query(&mut self, now: Instant) -> Option<DnsQuery> {
-        if self.phase > Phase::Run || self.network.is_down {
+        if self.phase > Phase::Run || self.network.out_of_reach > OutOfReach::Nothing {
             self.abort_lookups(now);
         }
         self.lookups.next_query(now)

@@ -72,13 +72,36 @@ pub enum Command {
     /// Failures of these times are no outage's.
     Clear(Cleared),
     /// Our own network is down, or works again.
-    Outage(bool),
+    Outage(OutOfReach),
     /// There is less space on the disk than `store.free_bytes_min`, or enough again.
     DiskFull(bool),
     /// During an outage: so many things that wait are tried.
     Probe(usize),
     /// Every name server is asked whether it answers.
     ProbeNames,
+}
+
+/// What an outage of our own network keeps from us.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum OutOfReach {
+    /// There is none.
+    #[default]
+    Nothing,
+    /// Names: sites answer.
+    Names,
+    /// Whatever is asked.
+    All,
+}
+
+impl OutOfReach {
+    /// Of its number, as one thread writes it for another.
+    pub fn of(number: u8) -> OutOfReach {
+        match number {
+            0 => OutOfReach::Nothing,
+            1 => OutOfReach::Names,
+            _ => OutOfReach::All,
+        }
+    }
 }
 
 /// Until when the network is known to have worked: failures that ended by then count.

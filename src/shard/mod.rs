@@ -29,7 +29,7 @@ mod vias;
 mod writing;
 
 pub use effect::{DiskOp, Effect};
-pub use input::{Cleared, Command, DiskEnd, Input};
+pub use input::{Cleared, Command, DiskEnd, Input, OutOfReach};
 pub(crate) use network::HELD_FREE_BYTES_MAX;
 pub use network::{NetworkReport, SiteEnd, SiteReply, Witness};
 pub use phase::{Phase, ShardReport};
@@ -379,7 +379,7 @@ impl Shard {
                 self.sow(now);
             }
             Input::Command(Command::Clear(cleared)) => self.clear(now, cleared),
-            Input::Command(Command::Outage(is_down)) => self.set_outage(now, is_down),
+            Input::Command(Command::Outage(out_of_reach)) => self.set_outage(now, out_of_reach),
             Input::Command(Command::DiskFull(is_full)) => self.is_disk_full = is_full,
             Input::Command(Command::Probe(count)) => self.probe(count),
             Input::Command(Command::ProbeNames) => self.lookups.probe(),

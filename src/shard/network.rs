@@ -5,7 +5,7 @@
 //! undone: it ends as [`Failure::Aborted`], which costs neither URL nor host a try. So is a response that was cut off.
 //! A host that asked to be left alone is, all the same.
 //! While there is an outage nothing is fetched but a few probes ([`PROBES_MAX`]): the next that wait, hosts that have
-//! answered before first.
+//! answered before first. Where sites answer and names alone are out of reach, only lookups wait.
 //! A fetch that failed gives its place back meanwhile: or a page of links to thousands of sites that are not there would fill
 //! all places, and nobody could be asked whose answer clears them.
 //! Invariants: what is held ends once; while an outage lasts nothing is held.
@@ -19,7 +19,7 @@ use std::rc::Rc;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::answered_hosts::AnsweredHosts;
-use super::input::Cleared;
+use super::input::{Cleared, OutOfReach};
 use super::{Phase, Shard};
 use crate::by_number::Numbers;
 use crate::http;
@@ -109,10 +109,11 @@ pub(super) struct Network {
     held_free_bytes: usize,
     /// The jobs of both.
     held_jobs: Numbers,
-    /// There is an outage.
-    pub(super) is_down: bool,
-    /// When the last outage was over.
-    down_until: Instant,
+    /// What an outage keeps from us.
+    pub(super) out_of_reach: OutOfReach,
+    /// When the last outage was over, of sites and of names.
+    sites_down_until: Instant,
+    names_down_until: Instant,
     cleared: Cleared,
     pub(super) probes: Probes,
     pub(super) answered: AnsweredHosts,
@@ -220,13 +221,17 @@ impl Network {
         self.site_ends.push_back(end);
     }
 
-    fn blame(&self, phase: Phase, began: Instant, result: &Result<Box<Transaction>, Failure>) -> Blame {
+    fn blame(&self, phase: Phase, kind: JobKind, began: Instant, result: &Result<Box<Transaction>, Failure>) -> Blame {
+        let (is_down, down_until) = match kind {
+            JobKind::Resolve => (self.out_of_reach > OutOfReach::Nothing, self.names_down_until),
+            _ => (self.out_of_reach == OutOfReach::All, self.sites_down_until),
+        };
         match phase {
             _ if !may_be_outage(result) => Blame::Counts,
             // The next run tries it anew.
             Phase::Drain => Blame::Outage,
             Phase::Abort | Phase::Close => Blame::Counts,
-            Phase::Run if self.is_down || self.down_until > Instant::ZERO && began <= self.down_until => Blame::Outage,
+            Phase::Run if is_down || down_until > Instant::ZERO && began <= down_until => Blame::Outage,
             Phase::Run => Blame::Open,
         }
     }
@@ -248,8 +253,10 @@ impl Network {
         self.is_held_no_more(taken)
     }
 
-    fn take_held(&mut self) -> Option<HeldEnd> {
-        let taken = self.held_names.pop_front().or_else(|| self.held.pop_front());
+    /// The next that is held, of lookups alone or of all.
+    fn take_held(&mut self, of_names_alone: bool) -> Option<HeldEnd> {
+        let of_others = |held: &mut VecDeque<HeldEnd>| if of_names_alone { None } else { held.pop_front() };
+        let taken = self.held_names.pop_front().or_else(|| of_others(&mut self.held));
         self.is_held_no_more(taken)
     }
 
@@ -306,31 +313,45 @@ impl Shard {
         }
     }
 
-    /// An outage begins or ends. What is held, and what ends while it lasts or began before its end, is undone.
-    pub(super) fn set_outage(&mut self, now: Instant, is_down: bool) {
-        if self.network.is_down && !is_down {
-            self.network.down_until = now;
-            self.network.probes = Probes::default();
+    /// An outage begins or ends, or keeps something else from us. What is held of that, and what ends while it lasts or began before
+    /// its end, is undone.
+    pub(super) fn set_outage(&mut self, now: Instant, out_of_reach: OutOfReach) {
+        let before = std::mem::replace(&mut self.network.out_of_reach, out_of_reach);
+        if before == out_of_reach {
+            return;
+        }
+        if before == OutOfReach::All {
+            self.network.sites_down_until = now;
             self.tell_outage(now, None);
         }
-        self.network.is_down = is_down;
-        if is_down {
-            self.undo_held(now);
-            self.abort_lookups(now);
+        self.network.probes = Probes::default();
+        self.frontier.limit_lookups((out_of_reach == OutOfReach::Names).then_some(0));
+        if out_of_reach == OutOfReach::Nothing {
+            self.network.names_down_until = now;
+            self.tell_outage(now, None);
+            return;
         }
+        while let Some(held) = self.network.take_held(out_of_reach == OutOfReach::Names) {
+            self.undo(now, &held.job, &held.result);
+        }
+        self.abort_lookups(now);
     }
 
     /// What is held is tried again, as if it had not been tried.
     pub(super) fn undo_held(&mut self, now: Instant) {
-        while let Some(held) = self.network.take_held() {
+        while let Some(held) = self.network.take_held(false) {
             self.undo(now, &held.job, &held.result);
         }
     }
 
     /// So many things that wait are to be tried.
     pub(super) fn probe(&mut self, count: usize) {
-        if self.network.is_down {
-            self.network.probes.want(count);
+        let Network { out_of_reach, probes, .. } = &mut self.network;
+        if *out_of_reach > OutOfReach::Nothing {
+            probes.want(count);
+        }
+        if *out_of_reach == OutOfReach::Names {
+            self.frontier.limit_lookups(Some(probes.wanted));
         }
     }
 
@@ -348,7 +369,8 @@ impl Shard {
         let in_flight = &mut self.network.probes.in_flight;
         let Some(place) = in_flight.iter().position(|id| *id == job.id) else { return };
         in_flight.swap_remove(place);
-        if matches!(outcome, Some(Outcome::Resolved { .. } | Outcome::NoAddress { .. })) {
+        let is_told = matches!(outcome, Some(Outcome::Resolved { .. } | Outcome::NoAddress { .. }));
+        if is_told && self.network.out_of_reach == OutOfReach::All {
             self.network.probes.want(1);
         }
     }
@@ -361,7 +383,7 @@ impl Shard {
         began: Instant,
         result: Result<Box<Transaction>, Failure>,
     ) {
-        let blame = self.network.blame(self.phase, began, &result);
+        let blame = self.network.blame(self.phase, job.kind, began, &result);
         self.note_site(&job, began, &result, blame);
         match blame {
             Blame::Counts => self.count(now, &job, result),
@@ -456,7 +478,7 @@ impl Shard {
     /// A job is to be tried again, as if it had not been tried.
     fn undo(&mut self, now: Instant, job: &FetchJob, result: &Result<Box<Transaction>, Failure>) {
         if let Err(failure) = result
-            && self.network.is_down
+            && self.network.out_of_reach > OutOfReach::Nothing
             && *failure != Failure::Aborted
         {
             self.tell_outage(now, Some((job, *failure)));

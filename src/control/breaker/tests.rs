@@ -3,6 +3,12 @@
 use super::*;
 use crate::shard::Witness;
 
+impl Ruling {
+    fn is_down(&self) -> bool {
+        self.out_of_reach > OutOfReach::Nothing
+    }
+}
+
 /// A breaker with a clock, and what its shards say.
 struct Bed {
     breaker: Breaker,
@@ -66,21 +72,21 @@ fn name_servers_that_are_silent_from_the_start_are_an_outage_and_one_that_answer
     assert_eq!(bed.look(1, &[]).probes[0].map(|(_, kind)| kind), Some(ProbeKind::Names));
     assert_eq!(bed.look(2_999, &[]).probes[0], None);
     assert_eq!(bed.look(1, &[]).probes[0].map(|(_, kind)| kind), Some(ProbeKind::Names));
-    assert_eq!((bed.look(2_999, &[]).is_down, bed.look(1, &[]).is_down), (false, true));
+    assert_eq!((bed.look(2_999, &[]).is_down(), bed.look(1, &[]).is_down()), (false, true));
     assert_eq!(bed.breaker.outage().expect("one").describe(bed.now), "no name server has answered for 7 s");
     // One probe a second, two, four, four.
     bed.reports[1] = NetworkReport { held_since: Instant::NEVER, names_held_since: Instant::NEVER, ..bed.reports[1] };
     let mut probes = Vec::new();
     for second in 1..=15 {
         let ruling = bed.look(1_000, &[]);
-        assert!(ruling.is_down && ruling.cleared == Cleared::default(), "what failed does not count");
+        assert!(ruling.is_down() && ruling.cleared == Cleared::default(), "what failed does not count");
         probes.extend(ruling.probes[0].map(|(_, kind)| (second, kind)));
     }
     assert_eq!(probes, [1, 3, 7, 11, 15].map(|second| (second, ProbeKind::Names)));
-    // A site that answers says nothing of names.
-    assert!(bed.look(100, &bed.ends(0..1, SiteReply::Answered)).is_down);
+    // A site that answers says nothing of names, but that it can be asked.
+    assert!(bed.look(100, &bed.ends(0..1, SiteReply::Answered)).is_down());
     bed.reports[0].dns_heard = 1;
-    assert!(!bed.look(100, &[]).is_down);
+    assert!(!bed.look(100, &[]).is_down());
     let (count, time) = bed.breaker.outages(bed.now + Duration::from_secs(9));
     assert_eq!((count, time.as_secs()), (1, 22));
 }
@@ -122,11 +128,11 @@ fn dead_sites_alone_are_no_outage() {
         bed.look(1_000, &[]);
         assert_eq!(bed.cause(), Some(Cause::Route));
         bed.has_route = true;
-        assert!(!bed.look(1_000, &[]).is_down);
+        assert!(!bed.look(1_000, &[]).is_down());
         let mut island = Bed { has_route: false, ..Bed::new(|_| ()) };
         island.look(10, &[]);
         island.hold(false);
-        assert!(!island.look(2_000, &[]).is_down && island.look(10, &[]).cleared.sites > Instant::ZERO);
+        assert!(!island.look(2_000, &[]).is_down() && island.look(10, &[]).cleared.sites > Instant::ZERO);
     }
 }
 
@@ -140,12 +146,12 @@ fn sites_that_answered_and_fail_together_are_an_outage() {
     // Two more are alive, and three would have to be.
     let ruling = bed.look(1_500, &bed.ends(13..15, SiteReply::Answered));
     assert_eq!(
-        (ruling.is_down, ruling.probes[0], ruling.cleared.sites < bed.reports[1].held_since),
+        (ruling.is_down(), ruling.probes[0], ruling.cleared.sites < bed.reports[1].held_since),
         (false, None, true)
     );
     bed.look(100, &bed.ends(20..34, SiteReply::FellSilent));
     // Others are asked, and are silent, too.
-    assert!(!bed.look(3_900, &bed.ends(34..36, SiteReply::FellSilent)).is_down);
+    assert!(!bed.look(3_900, &bed.ends(34..36, SiteReply::FellSilent)).is_down());
     bed.look(100, &bed.ends(36..37, SiteReply::FellSilent));
     assert_eq!(bed.cause(), Some(Cause::Sites { failed: 16, of: 16 }));
     let outage = bed.breaker.outage().expect("one");
@@ -153,7 +159,7 @@ fn sites_that_answered_and_fail_together_are_an_outage() {
     bed.reports[1].held_since = Instant::NEVER;
     // One that was asked before it, and is answered now.
     let before = SiteEnd { witness: witness(7), began: bed.now - Duration::from_millis(1), reply: SiteReply::Answered };
-    assert!(bed.look(10, &[before]).is_down);
+    assert!(bed.look(10, &[before]).is_down());
     // Three things at a time, by each shard that has work in turn.
     let probes: Vec<_> = (0..31).flat_map(|_| bed.look(1_000, &[]).probes).flatten().collect();
     let job = |shard| (shard, ProbeKind::Job);
@@ -161,9 +167,9 @@ fn sites_that_answered_and_fail_together_are_an_outage() {
     bed.reports[1].has_work = false;
     let probes: Vec<_> = (0..61).flat_map(|_| bed.look(1_000, &[]).probes).flatten().collect();
     assert_eq!(probes, [job(0); 2 * 3]);
-    assert!(!bed.look(0, &bed.ends(3..4, SiteReply::Answered)).is_down);
+    assert!(!bed.look(0, &bed.ends(3..4, SiteReply::Answered)).is_down());
     // Those that failed then say nothing of now.
-    assert!(!bed.look(10, &bed.ends(3..4, SiteReply::FellSilent)).is_down);
+    assert!(!bed.look(10, &bed.ends(3..4, SiteReply::FellSilent)).is_down());
 }
 
 #[test]
@@ -172,14 +178,17 @@ fn a_proxy_that_is_gone_is_an_outage() {
     bed.reports[0].proxy_unreachable = 1;
     bed.look(10, &[]);
     // It is overloaded: others get through.
-    assert!(!bed.look(500, &bed.ends(0..1, SiteReply::Answered)).is_down);
-    assert!(!bed.look(2_000, &[]).is_down);
+    assert!(!bed.look(500, &bed.ends(0..1, SiteReply::Answered)).is_down());
+    assert!(!bed.look(2_000, &[]).is_down());
     bed.reports[0].proxy_unreachable = 2;
-    assert_eq!((bed.look(0, &[]).is_down, bed.look(999, &[]).is_down, bed.look(1, &[]).is_down), (false, false, true));
+    assert_eq!(
+        (bed.look(0, &[]).is_down(), bed.look(999, &[]).is_down(), bed.look(1, &[]).is_down()),
+        (false, false, true)
+    );
     assert_eq!(bed.cause(), Some(Cause::Proxy));
     assert_eq!((bed.look(58_999, &[]).gives_up, bed.look(1, &[]).gives_up), (false, true));
     bed.look(10, &[]);
-    assert!(!bed.look(0, &bed.ends(0..1, SiteReply::Answered)).is_down);
+    assert!(!bed.look(0, &bed.ends(0..1, SiteReply::Answered)).is_down());
 }
 
 /// Three others that answer later are enough, with many sites; and it counts at the latest after `outage.hold_max`.
@@ -234,7 +243,7 @@ fn an_answer_at_the_last_moment_is_one() {
     bed.look(1_000, &[]);
     bed.reports[0].dns_heard = 1;
     let ruling = bed.look(6_000, &[]);
-    assert!(!ruling.is_down && ruling.cleared.names >= held);
+    assert!(!ruling.is_down() && ruling.cleared.names >= held);
 }
 
 #[test]
@@ -247,8 +256,8 @@ fn an_outage_that_begins_again_soon_goes_on() {
     };
     fail(&mut bed);
     let first = bed.breaker.outage().expect("an outage");
-    assert!((0..20).all(|_| bed.look(1_000, &[]).is_down));
-    assert!(!bed.look(100, &bed.ends(0..1, SiteReply::Answered)).is_down);
+    assert!((0..20).all(|_| bed.look(1_000, &[]).is_down()));
+    assert!(!bed.look(100, &bed.ends(0..1, SiteReply::Answered)).is_down());
     bed.look(30_000, &[]);
     fail(&mut bed);
     let again = bed.breaker.outage().expect("an outage");
@@ -258,7 +267,7 @@ fn an_outage_that_begins_again_soon_goes_on() {
     // Something has answered between them.
     assert!((0..99).all(|_| !bed.look(1_000, &[]).gives_up) && bed.look(1_000, &[]).gives_up);
     // Long afterwards it is another one.
-    assert!(!bed.look(100, &bed.ends(0..1, SiteReply::Answered)).is_down);
+    assert!(!bed.look(100, &bed.ends(0..1, SiteReply::Answered)).is_down());
     bed.look(60_000, &[]);
     fail(&mut bed);
     let next = bed.breaker.outage().expect("an outage");
@@ -275,14 +284,14 @@ fn sites_that_fail_after_each_outage_fail_by_themselves() {
     for _ in 0..6 {
         bed.look(5_000, &bed.ends(14..16, SiteReply::Answered));
         let ruling = bed.look(5_000, &bed.ends(0..14, SiteReply::FellSilent));
-        assert!(!ruling.is_down && !bed.look(19_999, &[]).is_down);
-        let was_down = bed.look(1, &[]).is_down;
+        assert!(!ruling.is_down() && !bed.look(19_999, &[]).is_down());
+        let was_down = bed.look(1, &[]).is_down();
         outages += u32::from(was_down);
         bed.hold(false);
         let held = bed.now;
         bed.look(21_000, &[]);
         let ruling = bed.look(1, &bed.ends(14..15, SiteReply::Answered));
-        assert!(!ruling.is_down);
+        assert!(!ruling.is_down());
         assert_eq!(ruling.cleared.sites >= held, !was_down, "now it counts");
         bed.reports[1].held_since = Instant::NEVER;
     }
@@ -306,8 +315,8 @@ fn one_answer_says_that_it_is_not_the_network() {
             // The last one that was there before they were: it may have been answered before the network went.
             let before =
                 SiteEnd { began: bed.now - Duration::from_secs(1), ..bed.ends(99..100, SiteReply::Answered)[0] };
-            assert!(!bed.look(50, if second == 0 { std::slice::from_ref(&before) } else { &[] }).is_down);
-            assert!(!bed.look(50, &bed.ends(100..101, SiteReply::Answered)).is_down);
+            assert!(!bed.look(50, if second == 0 { std::slice::from_ref(&before) } else { &[] }).is_down());
+            assert!(!bed.look(50, &bed.ends(100..101, SiteReply::Answered)).is_down());
         }
         bed.look(100, &bed.ends(0..60, SiteReply::Answered));
     }
@@ -328,7 +337,7 @@ fn without_a_default_route_a_site_that_answers_tells() {
     assert_eq!(bed.cause(), Some(Cause::Route));
     bed.reports[1].held_since = Instant::NEVER;
     assert_eq!(bed.look(1_000, &[]).probes[0].map(|(_, kind)| kind), Some(ProbeKind::Job));
-    assert!(!bed.look(100, &bed.ends(0..1, SiteReply::Answered)).is_down);
+    assert!(!bed.look(100, &bed.ends(0..1, SiteReply::Answered)).is_down());
     // There are other routes, then.
     bed.hold(false);
     bed.look(2_000, &[]);
@@ -363,4 +372,54 @@ fn name_servers_that_live_and_know_nothing_are_told_from_silent_ones() {
     bed.look(6_000, &[]);
     let outage = bed.breaker.outage().expect("an outage");
     assert_eq!(outage.describe(bed.now), "the name servers have answered with errors alone for 7 s");
+}
+
+/// Hosts whose addresses are known need no name server.
+#[test]
+fn names_alone_are_out_of_reach_while_sites_answer() {
+    for answers_early in [true, false] {
+        let mut bed = Bed::new(|config| config.outage.wait_max = Duration::from_secs(600));
+        (bed.reports[0].dns_heard, bed.reports[1].dns_failed) = (1, 3);
+        bed.look(1_000, &[]);
+        bed.reports[1].dns_failed += 3;
+        bed.look(1_000, &[]);
+        bed.hold(true);
+        bed.look(500, &[]);
+        bed.look(500, &if answers_early { bed.ends(0..1, SiteReply::Answered) } else { Vec::new() });
+        (0..6).for_each(|_| _ = bed.look(1_000, &[]));
+        assert!(matches!(bed.cause(), Some(Cause::NameServers { .. })));
+        (bed.reports[1].held_since, bed.reports[1].names_held_since) = (Instant::NEVER, Instant::NEVER);
+        let ends = bed.ends(0..1, SiteReply::Answered);
+        let reach = [bed.look(100, &[]).out_of_reach, bed.look(100, &ends).out_of_reach];
+        assert_eq!(reach[0], if answers_early { OutOfReach::Names } else { OutOfReach::All });
+        assert_eq!(reach[1], OutOfReach::Names);
+        // One that fails counts as always, where another answers.
+        bed.hold(false);
+        let held = bed.now;
+        bed.look(1_000, &[]);
+        assert!(bed.look(1_000, &bed.ends(0..1, SiteReply::Answered)).cleared.sites >= held);
+        // The crawl does not end for it.
+        for _ in 0..700 {
+            let ruling = bed.look(1_000, &bed.ends(0..1, SiteReply::Answered));
+            assert_eq!((ruling.out_of_reach, ruling.gives_up), (OutOfReach::Names, false));
+        }
+        // Nothing answers any more: what fails does not count.
+        bed.hold(false);
+        let (held, mut ruling) = (bed.now, bed.look(19_999, &[]));
+        assert_eq!(ruling.out_of_reach, OutOfReach::Names);
+        ruling = bed.look(1, &[]);
+        assert!(ruling.out_of_reach == OutOfReach::All && ruling.cleared.sites < held);
+        bed.reports[1].held_since = Instant::NEVER;
+        assert_eq!(bed.look(1_000, &[]).probes.iter().flatten().count(), 3, "it is looked for at once");
+        assert_eq!(bed.look(10, &bed.ends(0..1, SiteReply::Answered)).out_of_reach, OutOfReach::Names);
+        // Then most sites fall silent: that is more than names.
+        bed.look(10, &bed.ends(0..40, SiteReply::Answered));
+        bed.look(10, &bed.ends(0..30, SiteReply::FellSilent));
+        assert_eq!(bed.look(19_990, &[]).out_of_reach, OutOfReach::Names);
+        let ruling = bed.look(20, &[]);
+        assert_eq!(ruling.out_of_reach, OutOfReach::All);
+        assert!(matches!(bed.cause(), Some(Cause::Sites { .. })));
+        bed.look(1_000, &bed.ends(0..1, SiteReply::Answered));
+        assert_eq!((bed.cause(), bed.breaker.outages(bed.now).0), (None, 1));
+    }
 }

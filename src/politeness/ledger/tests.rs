@@ -38,6 +38,22 @@ fn one_at_a_time_and_not_before_its_time() {
     assert_eq!(ledger.claim(addr, at(510), at(600)), Ok(()));
 }
 
+/// What several notes say of one host at one instant, the longest of them holds.
+#[test]
+fn rests_that_are_told_of_hold_for_the_longest() {
+    let ledger = Ledger::new(WAYS);
+    let now = Instant::ZERO + Duration::from_nanos(5_000_000_001);
+    assert!([now, at(9_000), at(7_000)].into_iter().all(|until| ledger.rest(v4(1), now, until)));
+    assert_eq!(ledger.claim(v4(1), at(8_999), at(60_000)), Err(Some(at(9_000))));
+    assert_eq!(ledger.claim(v4(1), at(9_000), at(60_000)), Ok(()));
+    assert!(!ledger.rest(v4(1), at(9_001), at(100_000)), "a request is under way");
+    ledger.release(v4(1), at(60_000), at(10_000));
+    assert!(ledger.rest(v4(1), at(9_500), at(100_000)));
+    assert_eq!(ledger.claim(v4(1), at(10_000), at(60_000)), Err(Some(at(100_000))));
+    assert!((2..9).all(|number| ledger.rest(v4(number), at(1), at(2_000))));
+    assert!(!ledger.rest(v4(9), at(1), at(2_000)), "there is no room");
+}
+
 /// Nobody who shares a bucket slows a victim; kinds are apart; a full bucket makes newcomers wait and forgets nothing.
 #[test]
 fn strangers_take_nobodys_turn() {

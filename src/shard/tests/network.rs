@@ -75,11 +75,11 @@ fn what_an_outage_explains_is_undone_and_tried_again_at_once() {
     assert_eq!(jobs.len(), 3);
     // One fails before it is known, one while it lasts, and one afterwards.
     rig.fail(at(100), &jobs[0], Failure::ConnectTimeout);
-    rig.command(at(200), Command::Outage(true));
+    rig.command(at(200), Command::Outage(OutOfReach::All));
     rig.fail(at(300), &jobs[1], Failure::Reset);
     rig.run(at(50_000));
     assert_eq!((rig.begun().len(), rig.shard.stats().in_flight), (0, 1), "nothing is fetched");
-    rig.command(at(50_000), Command::Outage(false));
+    rig.command(at(50_000), Command::Outage(OutOfReach::Nothing));
     assert_eq!(rig.begun().len(), 2);
     rig.fail(at(50_100), &jobs[2], Failure::FirstByteTimeout);
     rig.run(at(52_000));
@@ -94,7 +94,7 @@ fn a_few_things_are_tried_during_an_outage() {
     for job in rig.begun() {
         rig.fail(at(100), &job, Failure::ConnectTimeout);
     }
-    rig.command(at(200), Command::Outage(true));
+    rig.command(at(200), Command::Outage(OutOfReach::All));
     rig.command(at(2_000), Command::Probe(1));
     let probe = rig.begun();
     assert_eq!(probe.len(), 1);
@@ -109,7 +109,7 @@ fn a_few_things_are_tried_during_an_outage() {
     assert_eq!(rig.begun().len(), 0, "the breaker has not heard of it");
     let ends: Vec<SiteEnd> = rig.shard.take_site_ends().collect();
     assert_eq!((ends.len(), ends[0].reply, ends[0].began), (1, SiteReply::Answered, at(4_000)));
-    rig.command(at(5_100), Command::Outage(false));
+    rig.command(at(5_100), Command::Outage(OutOfReach::Nothing));
     rig.run(at(7_000));
     assert_eq!(rig.begun().len(), 3);
 }
@@ -132,8 +132,8 @@ fn a_body_that_was_cut_off_is_fetched_again() {
         rig.run(at(2_100));
         assert_eq!((rig.shard.stats().pages, rig.shard.stats().visited), (0, 1));
         if is_outage {
-            rig.command(at(2_200), Command::Outage(true));
-            rig.command(at(5_000), Command::Outage(false));
+            rig.command(at(2_200), Command::Outage(OutOfReach::All));
+            rig.command(at(5_000), Command::Outage(OutOfReach::Nothing));
             assert_eq!(rig.begun().iter().map(|job| job.url.clone()).collect::<Vec<_>>(), [page.url]);
         } else {
             rig.clear(at(2_200));
@@ -243,12 +243,43 @@ fn asked(rig: &mut Rig, now: Instant, answer: &DnsAnswer) -> Vec<String> {
     asked
 }
 
+/// No name server answers, and sites do.
+#[test]
+fn an_outage_of_names_holds_up_lookups_alone() {
+    let mut rig = rig(2, |_| ());
+    let jobs = rig.begun();
+    let name = stranger(&mut rig);
+    assert!(!asked(&mut rig, at(0), &DnsAnswer::Silent).is_empty());
+    rig.shard.handle(at(100), Input::Command(Command::Outage(OutOfReach::Names)));
+    assert_eq!(rig.shard.network_report().held_since, Instant::NEVER, "what was held of names is undone");
+    rig.shard.handle(at(200), response(&jobs[0], 404, "", ""));
+    assert_eq!(asked(&mut rig, at(10_000), &DnsAnswer::Silent), [""; 0]);
+    assert_eq!(rig.begun().iter().map(|job| (job.host, job.kind)).collect::<Vec<_>>(), [(jobs[0].host, JobKind::Page)]);
+    rig.fail(at(10_100), &jobs[1], Failure::Reset);
+    assert_eq!(rig.shard.network_report().held_since, at(10_100), "it counts when it is cleared");
+    rig.clear(at(10_200));
+    asked(&mut rig, at(19_000), &DnsAnswer::Silent);
+    assert_eq!(rig.shard.over(), 1);
+    rig.begun();
+    // A few are looked up, as one may be found; nothing counts against it.
+    for probe in 1..=9 {
+        rig.shard.handle(at(20_000 * probe), Input::Command(Command::Probe(1)));
+        let names = asked(&mut rig, at(20_000 * probe), &DnsAnswer::Silent);
+        assert!(!names.is_empty() && names.iter().all(|asked| *asked == name), "{names:?}");
+        assert_eq!(asked(&mut rig, at(20_000 * probe + 9_000), &DnsAnswer::Silent), [""; 0]);
+    }
+    rig.shard.handle(at(200_000), Input::Command(Command::Probe(1)));
+    let found = DnsAnswer::Addrs(vec!["192.0.2.9".parse().expect("an address")], Duration::from_secs(60), None);
+    assert!(!asked(&mut rig, at(200_000), &found).is_empty());
+    assert_eq!(rig.begun().iter().map(|job| job.url.host().to_owned()).collect::<Vec<_>>(), [&*name]);
+}
+
 /// Its own name servers are broken, and it is the first in the row.
 #[test]
 fn a_probe_does_not_stick_to_one_name() {
     let mut rig = rig(1, |_| ());
     let other = rig.begun().remove(0);
-    rig.shard.handle(at(0), Input::Command(Command::Outage(true)));
+    rig.shard.handle(at(0), Input::Command(Command::Outage(OutOfReach::All)));
     let broken = stranger(&mut rig);
     rig.fail(at(100), &other, Failure::ConnectTimeout);
     let mut names = Vec::new();
@@ -264,7 +295,7 @@ fn a_probe_does_not_stick_to_one_name() {
 fn probes_go_to_hosts_that_answered_before() {
     let mut rig = rig(4, |_| ());
     let jobs = rig.begun();
-    rig.command(at(10), Command::Outage(true));
+    rig.command(at(10), Command::Outage(OutOfReach::All));
     for job in &jobs[..3] {
         rig.fail(at(20), job, Failure::ConnectTimeout);
     }
@@ -328,8 +359,8 @@ fn who_answered_an_earlier_run_falls_silent() {
     };
     let both = (Some(SiteReply::FellSilent), Some(SiteReply::Silent));
     assert_eq!(replies(&mut next, 60_100), both);
-    next.command(at(60_200), Command::Outage(true));
-    next.command(at(60_300), Command::Outage(false));
+    next.command(at(60_200), Command::Outage(OutOfReach::All));
+    next.command(at(60_300), Command::Outage(OutOfReach::Nothing));
     next.run(at(90_000));
     assert_eq!(replies(&mut next, 90_100), both, "an outage changes nothing of that");
 }
@@ -384,7 +415,7 @@ fn what_is_no_answer_of_a_site() {
     rig.fail(at(10), &jobs[0], Failure::ProxyRefused);
     assert_eq!(rig.shard.take_site_ends().count(), 0, "the proxy said it");
     // A head that came is an answer, whatever became of the body, and one that ends an outage.
-    rig.command(at(20), Command::Outage(true));
+    rig.command(at(20), Command::Outage(OutOfReach::All));
     rig.shard.handle(at(100), response(&jobs[1], 200, "Content-Length: 100\r\n", "the beginning"));
     assert_eq!(rig.shard.take_site_ends().map(|end| end.reply).collect::<Vec<_>>(), [SiteReply::Answered]);
 }
@@ -395,13 +426,13 @@ fn a_rest_that_was_asked_for_outlives_an_outage() {
         let mut rig = rig(1, |_| ());
         let robots = rig.begun().remove(0);
         if !is_held {
-            rig.command(at(5), Command::Outage(true));
+            rig.command(at(5), Command::Outage(OutOfReach::All));
         }
         let head = "Retry-After: 600\r\nContent-Length: 100\r\n";
         rig.shard.handle(at(10), response(&robots, 503, head, "overload"));
         rig.run(at(10));
-        rig.command(at(20), Command::Outage(true));
-        rig.command(at(30), Command::Outage(false));
+        rig.command(at(20), Command::Outage(OutOfReach::All));
+        rig.command(at(30), Command::Outage(OutOfReach::Nothing));
         rig.run(at(590_000));
         assert_eq!(rig.begun().len(), 0, "held: {is_held}");
         rig.run(at(610_000));
