@@ -9,6 +9,8 @@ use std::fs::File;
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use hickory_proto::op::ResponseCode;
@@ -185,6 +187,39 @@ fn a_dead_name_server() {
     let outage = format!("It waits: fetching waits, as our own network does not work: names: {what}.");
     let counted = format!("It waits: a.test: name: {what}, try 2 of 5 in N s.");
     wait_for_reason(&mut crawl, &dir, "http://a.test/", &[&outage, &counted]);
+    end(crawl);
+}
+
+/// A host that needs no name is asked all the same.
+#[test]
+fn a_dead_name_server_holds_up_names_alone() {
+    let folder = TempFolder::new("names-alone");
+    let nobody = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counter = asked.clone();
+    // Pages without end, each of which links to the next.
+    let (site, _) = server(move |mut stream, _| {
+        while read_request(&mut stream).is_some() {
+            let body = format!("<a href=/{}>next</a>", counter.fetch_add(1, Ordering::SeqCst));
+            let head = format!("Content-Type: text/html\r\nContent-Length: {}\r\n", body.len());
+            let _ = stream.write_all(format!("HTTP/1.1 200 OK\r\n{head}\r\n{body}").as_bytes());
+        }
+    });
+    let text = format!(
+        "crawl.shards = 1\npoliteness.host_delay = \"250ms\"\npoliteness.response_factor = 0\ndns.timeout = \"1s\"\n\
+         dns.servers = [\"{}\"]\n",
+        nobody.local_addr().expect("its address")
+    );
+    let (dir, config) = (folder.at("crawl"), folder.file("config.toml", &text));
+    let seed = format!("http://{site}/");
+    let mut crawl = start(&["crawl", &seed, "http://a.test/", "--dir", &dir, "-c", &config]);
+    crawl.wait_for(": hosts with a known address go on");
+    let before = asked.load(Ordering::SeqCst);
+    crawl.wait_until("more pages", || asked.load(Ordering::SeqCst) >= before + 20);
+    let held = why(&dir, "http://a.test/");
+    assert!(held.starts_with("It waits: fetching waits, as our own network does not work: names: "), "{held}");
+    let asked_on = why(&dir, "127.0.0.1");
+    assert!(!asked_on.contains("network"), "{asked_on}");
     end(crawl);
 }
 
