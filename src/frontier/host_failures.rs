@@ -251,7 +251,7 @@ const ODD_FAILURES_MAX: u32 = 3;
 const DOUBTFUL_REST_FACTOR: u32 = 10;
 /// A kind that fails alone rests for so many times the duration of its failure, at least.
 const KIND_REST_FACTOR: u32 = 3;
-/// A failure may be held for a while before it counts; no connection is waited for longer than this.
+/// No connection is waited for longer than this.
 const TOOK_MAX: Duration = Duration::from_secs(10);
 /// Nor does a kind rest for longer than that of an answer that is waited for.
 const KIND_TOOK_MAX: Duration = Duration::from_secs(30);

@@ -309,7 +309,9 @@ impl Shard {
         let count_max = if self.phase == Phase::Run { CLEARED_MAX } else { usize::MAX };
         for _ in 0..count_max {
             let Some(held) = self.network.take_cleared() else { break };
-            self.count(now, &held.job, held.result);
+            // For how long it was held says nothing of its host.
+            let job = FetchJob { began: held.job.began + now.since(held.ended), ..(*held.job).clone() };
+            self.count(now, &job, held.result);
         }
     }
 
