@@ -13,7 +13,7 @@ use super::host::State;
 use super::host_failures::Blame;
 use super::kind_lanes::Turn;
 use super::waiting::Ticket;
-use crate::outcome::{Failure, FetchJob, HostId, JobKind, Outcome};
+use crate::outcome::{Failure, FetchJob, HostId, JobKind, Outcome, Truncated};
 use crate::politeness::{Complaint, RetryClass, Try, is_overload};
 use crate::robots::RobotsResult;
 use crate::time::{Duration, Instant};
@@ -100,10 +100,11 @@ impl Frontier {
         let complaint = self.complaint(job);
         let (host, politeness) = (&mut self.hosts[job.host], &self.settings.politeness);
         let (mut has_complained, mut retry_after) = (false, None);
+        let is_cut = matches!(outcome, Outcome::Fetched(fetched) if fetched.truncated == Some(Truncated::Time));
         if let Outcome::Fetched(fetched) = outcome {
             has_complained = is_overload(fetched.status) || fetched.wall.is_some();
             retry_after = fetched.retry_after;
-            host.answered(&job.url, job.kind == JobKind::Page, has_complained);
+            host.answered(&job.url, job.kind == JobKind::Page && !is_cut, has_complained);
         }
         // In a storm its tries are not counted.
         let is_again = has_complained && host.url_complained(complaint.of_url) || complaint.is_again;
@@ -114,10 +115,9 @@ impl Frontier {
             Some(Blame::LoneOrigin) => Some((complaint, None)),
             Some(Blame::Origin | Blame::Kind) | None => None,
         };
-        let is_of_page = |failure: &Failure| job.kind == JobKind::Page && failure.is_of_answer();
-        let is_alone = matches!(outcome, Outcome::Failed(failure)
-            if is_of_page(failure) && host.fails_alone(now, job.began, &job.url, politeness));
-        // One page that hangs says nothing of how slow its host is.
+        let fails = is_cut && !has_complained || matches!(outcome, Outcome::Failed(failure) if failure.is_of_answer());
+        let is_alone = fails && job.kind == JobKind::Page && host.fails_alone(now, job.began, &job.url, politeness);
+        // One page that hangs, or never ends, says nothing of how slow its host is.
         let took = if is_alone { Duration::ZERO } else { now.since(job.began) };
         host.pace.ended(now, took, outcome, of_host, politeness);
         let counts = match outcome {

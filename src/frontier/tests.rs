@@ -90,7 +90,9 @@ impl Bed {
                 self.jobs.push((self.now, job.clone()));
                 let is_silence = matches!(outcome, Outcome::Failed(Failure::ConnectTimeout))
                     || job.kind == JobKind::Page && job.url.host().starts_with("drip");
-                self.now = self.now + if is_silence { Duration::from_secs(10) } else { Duration::from_millis(1) };
+                let is_cut = matches!(&outcome, Outcome::Fetched(it) if it.truncated == Some(Truncated::Time));
+                let lasts = if is_silence { 10_000 } else { 1 }.max(if is_cut { 30_000 } else { 0 });
+                self.now = self.now + Duration::from_millis(lasts);
                 self.frontier.finish(self.now, &job, &outcome);
             } else if self.spool.is_quiet() {
                 self.frontier.begin_turn();

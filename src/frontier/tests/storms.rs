@@ -203,6 +203,30 @@ fn a_few_links_to_a_broken_script_hold_up_nobody() {
     }
 }
 
+/// Streams that never end, to which strangers link: a page that is cut after half a minute holds up its kind.
+#[test]
+fn pages_that_never_end_rest_with_their_kind() {
+    let had = |links: u32| {
+        let mut bed = Bed::new(|_| ());
+        bed.offer("http://a.test/");
+        bed.run(20, 1_000, &mut well);
+        (0..links).for_each(|number| bed.offer(&format!("http://a.test/live?stream={number}")));
+        (0..2_000).for_each(|number| bed.offer(&format!("http://a.test/page/{number}")));
+        bed.run(900, 10_000, &mut |job| match job.kind {
+            JobKind::Page if job.url.path_and_query().starts_with("/live") => {
+                Outcome::Fetched(Fetched { status: 200, truncated: Some(Truncated::Time), ..Fetched::default() })
+            }
+            _ => well(job),
+        });
+        bed.pages().into_iter().filter(|url| url.contains("/page/")).count()
+    };
+    let alone = had(0);
+    for links in [1, 40] {
+        let beside = had(links);
+        assert!(beside * 10 >= alone * 7, "{beside} of {alone} beside {links} links");
+    }
+}
+
 /// All of a host's origins have odd ports: the one that answers most speaks for it.
 #[test]
 fn another_port_of_a_host_of_odd_ports_has_a_crawl_delay_of_its_own() {
