@@ -1,8 +1,8 @@
 //! `ringcrawl check-config`: is this configuration right, and what does it come to?
 //!
 //! Decides: exit code 2 means an operator's mistake, so that a service manager that checks before starting can tell it
-//! from a crash. The memory that a crawl of it needs is looked for on this machine, and the files of its
-//! scope are read, as at the start of one. Errors go to stderr, one line each; what was asked for goes to stdout.
+//! from a crash. The memory that a crawl of it needs is looked for on this machine, and certificates,
+//! addresses and the files of its scope are read, as at the start of one. Errors go to stderr, one line each; what was asked for goes to stdout.
 //! Leaves to others: everything about configurations (`config`).
 
 use std::path::PathBuf;
@@ -12,6 +12,7 @@ use super::MISTAKE;
 use super::output::{self, tell};
 use crate::boot;
 use crate::config::{Config, ConfigError};
+use crate::fetch;
 
 /// Arguments of the subcommand.
 #[derive(clap::Args, Debug)]
@@ -38,6 +39,7 @@ pub fn run(arguments: CheckConfig) -> ExitCode {
     let loaded = load(file, &arguments.set);
     if let Ok(config) = &loaded {
         match boot::check_memory(config)
+            .and_then(|()| fetch::check(config).map_err(|error| error.to_string()))
             .and_then(|()| boot::ScopeFiles::read(config).map_err(|errors| errors.join("\n")))
         {
             Ok(files) => files.notes.iter().chain(&boot::notes(config)).for_each(|note| tell!("{note}")),

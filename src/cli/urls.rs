@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use super::causes::Causes;
 use super::crawl_logs::{self, CrawlLogs};
-use super::output::Stdout;
+use super::output::{Stdout, tell};
 use super::parties::Parties;
 use super::why::explains;
 use crate::log::{self, HostNote, Listed, ListingStep, UrlState};
@@ -39,7 +39,7 @@ pub struct Urls {
     /// Only URLs of this host.
     #[arg(long)]
     host: Option<String>,
-    /// Only URLs with one of these causes: names, statuses such as 404, classes such as 5xx; a list with commas.
+    /// Only URLs with one of these causes: names, statuses such as 404, classes such as 5xx, `cut` pages; a list with commas.
     #[arg(long, value_name = "CAUSES", value_delimiter = ',', value_parser = wanted_cause)]
     cause: Vec<WantedCause>,
     /// Only URLs that begin so.
@@ -74,11 +74,14 @@ enum WantedCause {
     Statuses(u16, u16),
     Failure(Failure),
     SetAside,
+    /// Cut, for whatever reason.
+    Cut,
 }
 
 impl WantedCause {
-    fn is_of(self, state: UrlState) -> bool {
+    fn is_of(self, state: UrlState, is_cut: bool) -> bool {
         match (self, state) {
+            (WantedCause::Cut, UrlState::Fetched(_)) => is_cut,
             (WantedCause::Statuses(first, last), UrlState::Fetched(status)) => (first..=last).contains(&status),
             (WantedCause::Failure(wanted), UrlState::Failed(failure)) => wanted == failure,
             (WantedCause::SetAside, UrlState::SetAside) => true,
@@ -90,6 +93,7 @@ impl WantedCause {
 fn wanted_cause(text: &str) -> Result<WantedCause, String> {
     match text.trim() {
         SET_ASIDE => Ok(WantedCause::SetAside),
+        CUT => Ok(WantedCause::Cut),
         text if text.starts_with(|first: char| first.is_ascii_digit()) => {
             log::statuses(text).map(|(first, last)| WantedCause::Statuses(first, last))
         }
@@ -99,6 +103,9 @@ fn wanted_cause(text: &str) -> Result<WantedCause, String> {
 
 /// The cause of a URL that found no room.
 const SET_ASIDE: &str = "set-aside";
+
+/// The cause of a page that is not all that its server had to say.
+const CUT: &str = "cut";
 
 /// How a URL stands.
 #[derive(clap::ValueEnum, Serialize, Clone, Copy, PartialEq, Eq, Debug)]
@@ -249,13 +256,19 @@ fn list(arguments: &Urls, out: &mut impl Write) -> io::Result<u8> {
     let host = arguments.host.as_deref().map(host_name).transpose()?;
     let logs = CrawlLogs::open(&arguments.dir)?;
     let parties = arguments.seed.as_ref().map(|seed| party(&logs, seed)).transpose()?;
-    Troubles::list(&logs, &mut |listed, troubles| {
+    let (mut knows_host, mut knows_page) = (host.is_none(), arguments.linked_from.is_none());
+    let code = Troubles::list(&logs, &mut |listed, troubles| {
+        let is_of_host =
+            host.as_deref().is_none_or(|host| Url::from_canonical(listed.text).is_ok_and(|url| url.host() == host));
+        knows_host |= is_of_host;
+        knows_page |= arguments.linked_from.as_ref().is_some_and(|page| listed.text == page.as_str());
         let is_wanted = arguments.state.is_none_or(|state| state == State::of(listed.state))
-            && (arguments.cause.is_empty() || arguments.cause.iter().any(|cause| cause.is_of(listed.state)))
+            && (arguments.cause.is_empty()
+                || arguments.cause.iter().any(|cause| cause.is_of(listed.state, listed.cut.is_some())))
             && arguments.linked_from.as_ref().is_none_or(|page| listed.via == Some(page.as_str()))
             && parties.as_ref().is_none_or(|(parties, seed)| parties.of(listed) == Some(*seed))
             && arguments.prefix.as_ref().is_none_or(|prefix| listed.text.starts_with(&**prefix))
-            && host.as_deref().is_none_or(|host| Url::from_canonical(listed.text).is_ok_and(|url| url.host() == host));
+            && is_of_host;
         if !is_wanted {
             return Ok(());
         }
@@ -266,7 +279,14 @@ fn list(arguments: &Urls, out: &mut impl Write) -> io::Result<u8> {
             (false, false) => line.columns(),
         };
         writeln!(out, "{text}")
-    })
+    })?;
+    if !knows_host {
+        tell!("the crawl knows no URL of {}", host.unwrap_or_default());
+    }
+    if let Some(page) = arguments.linked_from.as_ref().filter(|_| !knows_page) {
+        tell!("the crawl does not know {page}");
+    }
+    Ok(code)
 }
 
 /// The parties of a crawl, and the place of `seed` among them.
@@ -278,10 +298,10 @@ fn party(logs: &CrawlLogs, seed: &Url) -> io::Result<(Parties, u32)> {
     Ok((parties, place))
 }
 
-/// A host as URLs have it: in lower case, and in ASCII.
+/// A host as URLs have it: in lower case, and in ASCII. A port says nothing, as messages name one.
 pub(super) fn host_name(text: &str) -> io::Result<String> {
-    let url = Url::parse(&format!("http://{text}/")).ok().filter(|url| url.path_and_query() == "/" && url.port() == 80);
-    let wrong = || io::Error::other(format!("{text:?} is no host; expected a name or an address, without a port"));
+    let url = Url::parse(&format!("http://{text}/")).ok().filter(|url| url.path_and_query() == "/");
+    let wrong = || io::Error::other(format!("{text:?} is no host; expected a name or an address"));
     url.map(|url| url.host().to_owned()).ok_or_else(wrong)
 }
 
@@ -371,23 +391,29 @@ mod tests {
 
     #[test]
     fn causes_are_named_as_they_are_listed() {
-        let takes = |text: &str, state| wanted_cause(text).expect(text).is_of(state);
-        assert!(takes("404", UrlState::Fetched(404)) && takes("4xx", UrlState::Fetched(404)));
+        let takes = |text: &str, state| wanted_cause(text).expect(text).is_of(state, false);
+        assert!(takes("404", UrlState::Fetched(404)) && takes("4XX", UrlState::Fetched(404)));
         assert!(!takes("403", UrlState::Fetched(404)) && !takes("4xx", UrlState::Failed(Failure::Reset)));
         assert!(
             takes("reset", UrlState::Failed(Failure::Reset)) && !takes("deadline", UrlState::Failed(Failure::Reset))
         );
+        let cut = wanted_cause("cut").expect("a cause");
+        assert!(cut.is_of(UrlState::Fetched(200), true) && !cut.is_of(UrlState::Fetched(200), false));
         assert!(takes("set-aside", UrlState::SetAside) && !takes("set-aside", UrlState::Waiting));
         assert!(wanted_cause("conect-refused").is_err_and(|why| why.contains("(did you mean connect-refused?)")));
     }
 
     #[test]
     fn hosts_are_found_as_people_write_them() {
-        for (text, host) in [("A.test", "a.test"), ("b\u{fc}cher.example", "xn--bcher-kva.example"), ("[::1]", "[::1]")]
-        {
+        for (text, host) in [
+            ("A.test", "a.test"),
+            ("b\u{fc}cher.example", "xn--bcher-kva.example"),
+            ("[::1]", "[::1]"),
+            ("a.test:8080", "a.test"),
+        ] {
             assert_eq!(host_name(text).expect("a host"), host);
         }
-        for wrong in ["", "a.test/b", "a.test:8080", "http://a.test"] {
+        for wrong in ["", "a.test/b", "http://a.test"] {
             assert!(
                 host_name(wrong).is_err_and(|error| error.to_string().contains("expected a name or an address")),
                 "{wrong}"

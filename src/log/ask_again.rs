@@ -78,7 +78,7 @@ impl AskAgain {
 /// A status such as 404, or a class such as 5xx, from first to last.
 pub fn statuses(text: &str) -> Result<(u16, u16), String> {
     let wrong = || format!("{text:?} is no status; expected one such as 404, or a class such as 5xx");
-    if let Some(class) = text.strip_suffix("xx") {
+    if let Some(class) = text.strip_suffix("xx").or_else(|| text.strip_suffix("XX")) {
         let class: u16 = class.parse().ok().filter(|class| (1..=9).contains(class)).ok_or_else(wrong)?;
         return Ok((class * 100, class * 100 + 99));
     }
