@@ -57,6 +57,8 @@ pub struct FetchJob {
     pub attempt: u8,
     /// When it begins.
     pub began: Instant,
+    /// For how long it was not known whether its end counts.
+    pub held: Duration,
     /// When the hands must have given up.
     pub deadline: Instant,
     /// The deadline is sooner than `fetch.deadline` has it, for want of places: what is cut by it is tried again, not kept.
@@ -73,6 +75,13 @@ pub struct FetchJob {
     pub rest: Duration,
     /// How it failed, where more is known of that than its outcome says.
     pub told: Option<Box<str>>,
+}
+
+impl FetchJob {
+    /// How long it took, where it ended and counts now.
+    pub fn took(&self, now: Instant) -> Duration {
+        now.since(self.began).saturating_sub(self.held)
+    }
 }
 
 /// How a job ended.

@@ -106,8 +106,6 @@ struct Seen {
     proxy_unreachable: u64,
     /// When a name server was heard of last.
     heard_at: Instant,
-    /// When the last request began that a site answered.
-    site_began: Instant,
     /// Since when queries of lookups have been in vain.
     names_silent_since: Option<Instant>,
     proxy_gone_since: Option<Instant>,
@@ -219,7 +217,6 @@ impl Breaker {
                 answers.site = answers.site.max(Some(end.began));
             }
         }
-        self.seen.site_began = self.seen.site_began.max(answers.site.unwrap_or_default());
         let sum = |count: fn(&NetworkReport) -> u64| view.reports.iter().map(count).sum::<u64>();
         let seen = &mut self.seen;
         let (heard, silent, unreachable) =
@@ -305,12 +302,12 @@ impl Breaker {
         let last = self.last.take().filter(|(_, over)| now.since(*over) < SOON);
         self.count += u64::from(last.is_none());
         let first = PROBE_FIRST.min(self.settings.probe_max);
+        let do_sites_answer = matches!(cause, Cause::NameServers { .. }) && self.sites.answered_by(1) > since;
         let (since, counted, interval) = match last {
             Some((last, over)) => (last.since, over, last.interval),
             None => (since, since, first),
         };
         let is_again = last.is_some();
-        let do_sites_answer = matches!(cause, Cause::NameServers { .. }) && self.seen.site_began > since;
         let (out_of_reach, answered) = match do_sites_answer {
             true => (OutOfReach::Names, now),
             false => (OutOfReach::All, Instant::ZERO),

@@ -168,9 +168,10 @@ impl Backlog {
         (self.retries.len(), self.retries.iter().map(|(at, _)| *at).min())
     }
 
-    /// Makes a URL that is due for another try the current one; whether there was one.
+    /// Makes the first URL that is due for another try the current one; whether there was one.
     pub fn take_retry(&mut self, now: Instant) -> bool {
-        let Some(index) = self.retries.iter().position(|(at, _)| *at <= now) else { return false };
+        let due = self.retries.iter().enumerate().filter(|(_, (at, _))| *at <= now);
+        let Some((index, _)) = due.min_by_key(|(_, (at, _))| *at) else { return false };
         let (_, entry) = self.retries.swap_remove(index);
         if self.retries.is_empty() {
             self.retries = Vec::new();

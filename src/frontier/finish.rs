@@ -104,11 +104,12 @@ impl Frontier {
         if let Outcome::Fetched(fetched) = outcome {
             has_complained = is_overload(fetched.status) || fetched.wall.is_some();
             retry_after = fetched.retry_after;
-            host.answered(&job.url, job.kind == JobKind::Page && !is_cut, has_complained);
+            let is_page = job.kind == JobKind::Page && !is_cut && RetryClass::of(outcome).is_none();
+            host.answered(&job.url, is_page, has_complained);
         }
         // In a storm its tries are not counted.
-        let is_again = has_complained && host.url_complained(complaint.of_url) || complaint.is_again;
-        let complaint = Complaint { is_again, ..complaint };
+        let is_of_page = has_complained && host.url_complained(complaint.of_url);
+        let complaint = Complaint { is_again: is_of_page || complaint.is_again, is_of_page, ..complaint };
         let blame = has_complained.then(|| host.complains(now, &job.url, retry_after, politeness));
         let of_host = match blame {
             Some(Blame::Host) => Some((complaint, retry_after)),
@@ -116,9 +117,9 @@ impl Frontier {
             Some(Blame::Origin | Blame::Kind) | None => None,
         };
         let fails = is_cut && !has_complained || matches!(outcome, Outcome::Failed(failure) if failure.is_of_answer());
-        let is_alone = fails && job.kind == JobKind::Page && host.fails_alone(now, job.began, &job.url, politeness);
+        let is_alone = fails && job.kind == JobKind::Page && host.fails_alone(now, job.took(now), &job.url, politeness);
         // One page that hangs, or never ends, says nothing of how slow its host is.
-        let took = if is_alone { Duration::ZERO } else { now.since(job.began) };
+        let took = if is_alone { host.pace.took() } else { job.took(now) };
         host.pace.ended(now, took, outcome, of_host, politeness);
         let counts = match outcome {
             Outcome::Fetched(fetched) => {
@@ -130,7 +131,7 @@ impl Frontier {
             Outcome::Failed(Failure::Aborted) => Try::Uncounted,
             Outcome::Failed(Failure::ProxyFailed | Failure::ProxyUnreachable) => Try::Counts,
             Outcome::Failed(_) if is_alone => Try::Counts,
-            Outcome::Failed(failure) => host.failed(now, (job.began, job.addr), &job.url, *failure, politeness),
+            Outcome::Failed(failure) => host.failed(now, (job.began, took, job.addr), &job.url, *failure, politeness),
             Outcome::Resolved { .. } | Outcome::NoAddress { .. } => Try::Counts,
         };
         if host.origins.len() > 1 {
@@ -152,7 +153,12 @@ impl Frontier {
 
     /// What a response says that is one.
     fn complaint(&mut self, job: &FetchJob) -> Complaint {
-        Complaint { of_url: xxh3_64(job.url.as_str().as_bytes()), is_again: job.attempt > 0, draw: self.draw() }
+        Complaint {
+            of_url: xxh3_64(job.url.as_str().as_bytes()),
+            is_again: job.attempt > 0,
+            is_of_page: false,
+            draw: self.draw(),
+        }
     }
 
     /// Others wait for files of an origin that is given up.
@@ -187,10 +193,12 @@ impl Frontier {
         let wait = retries.wait(class, job.attempt);
         let host = &mut self.hosts[job.host];
         let rest = host.pace.not_before().since(now);
+        // Others of its kind that waited meanwhile come before it: it is not to lose all its tries for the kind.
+        let of_kind = host.kind_rests_until(now, &job.url).map_or(Duration::ZERO, |at| at.since(now) + BEHIND_ITS_KIND);
         // One that was given up by ourselves need not wait for its host to recover.
         let wait = match outcome {
             Outcome::Failed(Failure::Aborted) => rest,
-            _ => wait.max(rest),
+            _ => wait.max(rest).max(of_kind),
         };
         let attempt = if uncounted { job.attempt } else { job.attempt + 1 };
         let ticket = Ticket { number: job.number, depth: job.depth, is_strangers: job.is_strangers };
@@ -204,6 +212,9 @@ impl Frontier {
         End::Again
     }
 }
+
+/// A URL is tried again so long after the rest of its kind.
+const BEHIND_ITS_KIND: Duration = Duration::from_millis(1);
 
 /// What a page has cost that is over.
 fn cost(outcome: &Outcome) -> Cost {

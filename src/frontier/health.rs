@@ -117,7 +117,7 @@ impl Frontier {
         let host = &mut self.hosts[job.host];
         let mut is_news = false;
         if let (Outcome::Fetched(_), true) = (outcome, job.kind != JobKind::Resolve) {
-            is_news = host.vitals.took(now.since(job.began));
+            is_news = host.vitals.took(job.took(now));
             let politeness = &self.settings.politeness;
             let (delay, usual) = (host.delay_in_force(politeness), host.pace.agreed_delay(politeness));
             // Servers answer now soon and now late.

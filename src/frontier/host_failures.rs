@@ -78,25 +78,27 @@ impl Host {
             self.origins[index].streak.rest_until(now + rest);
             return if self.has_another_that_works(index) { Blame::Origin } else { Blame::LoneOrigin };
         }
-        match retry_after.is_none() && self.fails_aside(now, url, Duration::ZERO, politeness) {
+        match retry_after.is_none() && self.fails_aside(now, url, None, politeness) {
             true => Blame::Kind,
             false => Blame::Host,
         }
     }
 
     /// A request to a page failed that had reached its server; whether only its kind of URLs fails, and rests alone.
-    pub fn fails_alone(&mut self, now: Instant, began: Instant, url: &Url, politeness: &Politeness) -> bool {
+    pub fn fails_alone(&mut self, now: Instant, took: Duration, url: &Url, politeness: &Politeness) -> bool {
         let is_stranger = self.origin_of(url).is_none_or(|index| self.origins[index].is_stranger());
         // Where nothing else waits, nothing is held up.
-        let took = if self.backlog.has_queued() { now.since(began).min(KIND_TOOK_MAX) } else { Duration::ZERO };
-        !self.fine_kinds.is_empty() && !is_stranger && self.fails_aside(now, url, took, politeness)
+        let took = if self.backlog.has_queued() { took.min(KIND_TOOK_MAX) } else { Duration::ZERO };
+        !self.fine_kinds.is_empty()
+            && !is_stranger
+            && self.fails_aside(now, url, Some(took * KIND_REST_FACTOR), politeness)
     }
 
-    /// `url` was not answered well, which took so long; whether only its kind of URLs is not, and rests alone.
-    fn fails_aside(&mut self, now: Instant, url: &Url, took: Duration, politeness: &Politeness) -> bool {
+    /// `url` complained, or `failed`, for which it rests for so long; whether only its kind of URLs does, and rests alone.
+    fn fails_aside(&mut self, now: Instant, url: &Url, failed: Option<Duration>, politeness: &Politeness) -> bool {
         let kind = (kind_of(url), &self.fine_kinds);
         let rest = self.kind_rest.get_or_insert_default();
-        rest.complained(now, kind, took * KIND_REST_FACTOR, politeness)
+        rest.complained(now, kind, failed, politeness)
     }
 
     /// Whether another try of a URL like this one is in vain.
@@ -114,12 +116,12 @@ impl Host {
         self.kind_rest.as_ref()?.rests_until(now, kind_of(url), &self.fine_kinds)
     }
 
-    /// A request to `url` failed that began at `began` and `asked` this address first, and not because of a proxy or ourselves.
-    /// Whether it counts.
+    /// A request to `url` failed that began at `began`, `took` so long and `asked` this address first, and not because of a proxy or
+    /// ourselves. Whether it counts.
     pub fn failed(
         &mut self,
         now: Instant,
-        (began, asked): (Instant, Option<IpAddr>),
+        (began, took, asked): (Instant, Duration, Option<IpAddr>),
         url: &Url,
         failure: Failure,
         politeness: &Politeness,
@@ -136,7 +138,7 @@ impl Host {
         let counts = self.origins[index].streak.failed(now, began, has_another_address, failures_max, politeness);
         // What worked until now may be this one.
         if self.works() {
-            let took = now.since(began).min(TOOK_MAX);
+            let took = took.min(TOOK_MAX);
             self.doubtful_rest = now + (took * DOUBTFUL_REST_FACTOR).max(politeness.retry_delay);
         }
         if self.origins[index].streak.dead_until().is_some() {

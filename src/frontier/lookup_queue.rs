@@ -248,6 +248,21 @@ mod tests {
         assert_eq!((lookups.in_flight(), lookups.next(|_| site(0))), (16, None));
     }
 
+    /// While no name server answers, a few are asked for at a time, those that are known first.
+    #[test]
+    fn no_more_begin_than_are_let() {
+        let mut lookups = LookupQueue::new(16);
+        lookups.limit(Some(1));
+        assert!(ask(&mut lookups, 0, 1, new(1, 10)) && !ask(&mut lookups, 0, 2, new(2, 10)));
+        assert!(!ask(&mut lookups, 0, 3, known(3)) && !lookups.is_ready());
+        lookups.limit(Some(1));
+        assert_eq!(lookups.next(site), Some(3));
+        assert!(lookups.begin(at(0), 3, known(3)));
+        assert_eq!((lookups.is_ready(), lookups.next(site)), (false, None));
+        lookups.limit(None);
+        assert_eq!(lookups.next(site), Some(2));
+    }
+
     /// A page links to thousands of domains, each a site of its own, and no name server of theirs says a word.
     #[test]
     fn who_links_to_silent_domains_waits_for_its_own_turns() {

@@ -60,6 +60,7 @@ mod visit;
 mod waiting;
 mod waits;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
@@ -131,7 +132,7 @@ pub struct Frontier {
     settled: Vec<Settled>,
     rests: Vec<Rest>,
     /// What the log says of hosts that other shards are asking now: they are to rest until then.
-    untold_rests: Vec<(Key, Instant)>,
+    untold_rests: HashMap<Key, Instant>,
     /// Hosts that were in trouble lately, the latest last.
     troubled: Vec<HostId>,
     review: Review,
@@ -181,7 +182,7 @@ impl Frontier {
             work: Work::new(TURN_WORK_MAX),
             settled: Vec::new(),
             rests: Vec::new(),
-            untold_rests: Vec::new(),
+            untold_rests: HashMap::new(),
             troubled: Vec::new(),
             review: Review::default(),
             draws: 0,
@@ -274,7 +275,6 @@ impl Frontier {
     /// What to fetch now, if anything may be.
     pub fn next_job(&mut self, now: Instant, spool: &mut Spool) -> Option<FetchJob> {
         self.places.look(now);
-        self.tell_rests(now);
         self.wake(now);
         self.call_competitors();
         self.let_in(now, spool);
@@ -303,7 +303,8 @@ impl Frontier {
     }
 
     /// The sockets have had their turn: there may be work again.
-    pub fn begin_turn(&mut self) {
+    pub fn begin_turn(&mut self, now: Instant) {
+        self.tell_rests(now);
         self.work = Work::new(TURN_WORK_MAX);
         self.begin_review_turn();
     }
@@ -393,17 +394,18 @@ impl Frontier {
         self.hosts.rests().note_trouble(&rest.host, !rest.health.troubles.is_empty());
         // Shards that were not asked to leave it alone do so, too.
         if let Some(key) = self.host_key(&rest.host).filter(|_| until > now)
+            && !self.ledger.rest(key, now, until)
             && self.untold_rests.len() < UNTOLD_RESTS_MAX
         {
-            self.untold_rests.push((key, until));
-            self.tell_rests(now);
+            let known = self.untold_rests.entry(key).or_default();
+            *known = until.max(*known);
         }
     }
 
     /// Lets hosts of other shards rest, but for those that are being asked.
     fn tell_rests(&mut self, now: Instant) {
         let Frontier { ledger, untold_rests, .. } = self;
-        untold_rests.retain(|(key, until)| *until > now && !ledger.rest(*key, now, *until));
+        untold_rests.retain(|key, until| *until > now && !ledger.rest(*key, now, *until));
     }
 
     /// Takes the hosts that have asked for a longer rest since the last call.
@@ -467,7 +469,7 @@ impl Frontier {
     pub fn asked_for_rest(&mut self, now: Instant, id: HostId, url: &Url, status: u16, retry_after: Option<Duration>) {
         if is_overload(status) {
             let of_url = xxh3_64(url.as_str().as_bytes());
-            let complaint = Complaint { of_url, is_again: false, draw: self.draw() };
+            let complaint = Complaint { of_url, is_again: false, is_of_page: false, draw: self.draw() };
             self.hosts[id].pace.overloaded(now, retry_after, complaint, &self.settings.politeness);
             self.note_rest(id, now);
         }

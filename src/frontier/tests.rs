@@ -95,7 +95,7 @@ impl Bed {
                 self.now = self.now + Duration::from_millis(lasts);
                 self.frontier.finish(self.now, &job, &outcome);
             } else if self.spool.is_quiet() {
-                self.frontier.begin_turn();
+                self.frontier.begin_turn(self.now);
                 let review = self.frontier.is_reviewing().then_some(Instant::ZERO);
                 let Some(due) = review.or_else(|| self.frontier.next_due()) else { return };
                 self.now = due.max(self.now + Duration::from_micros(1));

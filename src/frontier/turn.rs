@@ -279,13 +279,10 @@ impl Frontier {
         let Some(entry) = host.backlog.current() else { return false };
         let Some(until) = host.kind_rests_until(now, &entry.url) else { return false };
         let has_room = self.resting_room(id) > 0;
-        // A lane has no room for the count of tries.
-        if !has_room && entry.attempt > 0 {
-            return false;
-        }
         let Some(entry) = self.hosts[id].backlog.take_current() else { return false };
         self.work.spend(STALE_WORK);
-        if !has_room {
+        // A lane has no room for the count of tries; one that was tried came from among those that are tried again.
+        if !has_room && entry.attempt == 0 {
             self.lower(id, &entry, KindFacts::RESTING);
             return true;
         }
@@ -588,6 +585,7 @@ impl Frontier {
             via: None,
             attempt: 0,
             began: now,
+            held: Duration::ZERO,
             deadline,
             is_hurried: false,
             is_strangers: false,

@@ -50,6 +50,7 @@ impl PageReader {
             via: None,
             attempt: 0,
             began: Instant::ZERO,
+            held: Duration::ZERO,
             deadline: Instant::NEVER,
             is_hurried: false,
             is_strangers: false,

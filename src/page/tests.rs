@@ -26,6 +26,7 @@ fn job(kind: JobKind, url: &str) -> FetchJob {
         via: None,
         attempt: 0,
         began: Instant::ZERO,
+        held: Duration::ZERO,
         deadline: Instant::NEVER,
         is_hurried: false,
         is_strangers: false,

@@ -43,6 +43,8 @@ pub struct Complaint {
     pub of_url: u64,
     /// The URL was tried before.
     pub is_again: bool,
+    /// The URL complained before, as far as is known.
+    pub is_of_page: bool,
     /// A random number, for the jitter.
     pub draw: u64,
 }
@@ -87,10 +89,10 @@ impl Caution {
 
     /// It says that it is asked too often. How long it rests, if it does not say that.
     pub fn is_overloaded(&mut self, complaint: Complaint, politeness: &Politeness) -> Duration {
-        let Complaint { of_url, is_again, draw } = complaint;
+        let Complaint { of_url, is_again, is_of_page, draw } = complaint;
         let follows = self.lately > 0 && !is_again && of_url != self.of_url;
         // Others were answered well since it complained: that page is broken.
-        let is_of_page = is_again && self.in_row == 0;
+        let is_of_page = is_of_page && self.in_row == 0;
         if self.in_row == 0 {
             self.is_first_row = self.lately == 0;
         }
@@ -173,7 +175,7 @@ mod tests {
     }
 
     fn of(url: u64) -> Complaint {
-        Complaint { of_url: url, is_again: false, draw: 0 }
+        Complaint { of_url: url, is_again: false, is_of_page: false, draw: 0 }
     }
 
     #[test]
@@ -222,7 +224,7 @@ mod tests {
         assert!(!caution.is_of_host(), "each costs its URL a try: the next one may be let through");
         let mut caution = Caution::of_stranger();
         for url in [1, 2, 1, 2, 1, 2] {
-            let rest = caution.is_overloaded(Complaint { is_again: true, ..of(url) }, &politeness);
+            let rest = caution.is_overloaded(Complaint { is_again: true, is_of_page: true, ..of(url) }, &politeness);
             assert_eq!(rest, seconds(0), "others were answered well since");
             caution.is_fine();
         }

@@ -3,7 +3,7 @@
 //! Decides: a kind of URLs speaks for itself alone where others were answered well since it complained last: anyone may link to a
 //! broken script forty times. It rests alone then. One that was answered well before is the host's voice as soon as
 //! another such kind has complained lately, too: a limiter lets some of each kind through, and an overloaded server
-//! nothing. One that never was rests twice as long each time, and after its second complaint also while nothing was answered well: others
+//! nothing; and as soon as some of its own URLs were answered well between two complaints. One that never was rests twice as long each time, and after its second complaint also while nothing was answered well: others
 //! are asked next, and show which of the two it is.
 //! One script has many spellings, so after two such complaints of different kinds all kinds rest for a while of which nothing is known
 //! yet, until one of them is answered well.
@@ -50,6 +50,8 @@ struct Complained {
     own: u32,
     /// URLs of other kinds that had been answered well by its last complaint, and all of its own.
     well: u32,
+    /// One of its own was answered well since.
+    is_mended: bool,
     until: Instant,
 }
 
@@ -86,6 +88,7 @@ impl KindRest {
         self.well = self.well.wrapping_add(1);
         if let Some(known) = self.complained.iter_mut().find(|known| known.kind == kind) {
             (known.well, known.own, known.until) = (known.well.wrapping_add(1), 0, Instant::ZERO);
+            known.is_mended = true;
         }
         if is_new {
             (self.strangers, self.strangers_until) = (0, Instant::ZERO);
@@ -111,18 +114,18 @@ impl KindRest {
         self.others_first
     }
 
-    /// A URL of this kind complained and named no time, or was not answered; whether that is the kind's own, which rests for
-    /// `rest_min` at least.
+    /// A URL of this kind complained and named no time, or `failed` to be answered, for which it rests for so long at least. Whether that
+    /// is the kind's own.
     pub fn complained(
         &mut self,
         now: Instant,
         (kind, fine): (u32, &FineKinds),
-        rest_min: Duration,
+        failed: Option<Duration>,
         politeness: &Politeness,
     ) -> bool {
         let rest = |doublings: u32| {
-            let rest = politeness.retry_delay * (1 << doublings.min(DOUBLINGS_MAX));
-            now + rest.min(politeness.backoff_max.max(politeness.retry_delay)).max(rest_min)
+            let rest = politeness.retry_delay * (1 << doublings);
+            now + rest.min(politeness.backoff_max.max(politeness.retry_delay)).max(failed.unwrap_or_default())
         };
         self.others_first = true;
         let was_fine = fine.has(kind);
@@ -137,11 +140,18 @@ impl KindRest {
                 Some(_) => this.well != self.well,
                 None => was_fine || self.strangers == 0 || self.strangers_well != self.well,
             };
-        let is_own = others_are_fine && of_fine.is_none() || !was_fine && this.complaints == 2;
-        this.well = self.well;
+        // A limiter lets some through.
+        let is_limited = was_fine && this.is_mended;
+        let is_own = !is_limited && others_are_fine && of_fine.is_none() || !was_fine && this.complaints == 2;
+        (this.well, this.is_mended) = (self.well, false);
         if is_own {
             this.own = this.own.saturating_add(1);
-            this.until = rest(if was_fine { 0 } else { this.own });
+            this.until = match failed {
+                // One that broke off says nothing of the next.
+                Some(least) if was_fine && this.own == 1 => now + least,
+                _ if was_fine => rest((this.own - 1).min(FINE_DOUBLINGS_MAX)),
+                _ => rest(this.own.min(DOUBLINGS_MAX)),
+            };
         }
         if was_fine {
             self.of_fine = Some((kind, self.well));
@@ -157,7 +167,7 @@ impl KindRest {
 
     /// A place for a kind that complains for the first time, as far as is known.
     fn admit(&mut self, kind: u32) -> usize {
-        let new = Complained { kind, complaints: 0, own: 0, well: self.well, until: Instant::ZERO };
+        let new = Complained { kind, complaints: 0, own: 0, well: self.well, is_mended: false, until: Instant::ZERO };
         if self.complained.len() < KINDS_MAX {
             self.complained.push(new);
             return self.complained.len() - 1;
@@ -202,6 +212,8 @@ fn place(kind: u32) -> (usize, u64) {
 
 /// A rest is doubled so often at most.
 const DOUBLINGS_MAX: u32 = 3;
+/// That of a kind that was answered well before: so that a few URLs of it are asked for while it is under maintenance.
+const FINE_DOUBLINGS_MAX: u32 = 6;
 /// Complaints that are a kind's own.
 const BROKEN_FROM: u32 = 8;
 const KINDS_MAX: usize = 8;
@@ -235,7 +247,7 @@ mod tests {
         /// Whether that is the kind's own.
         fn complains(&mut self, now: u64, kind: u32) -> bool {
             let politeness = Politeness { retry_delay: Duration::from_secs(10), ..Config::default().politeness };
-            self.rest.complained(at(now), (kind, &self.fine), Duration::ZERO, &politeness)
+            self.rest.complained(at(now), (kind, &self.fine), None, &politeness)
         }
 
         /// For how many seconds it rests.
@@ -297,9 +309,11 @@ mod tests {
         }
         // One kind alone complains of late, while others are answered.
         (0..20).for_each(|_| bed.is_fine(8));
-        for _ in 0..3 {
+        bed.is_fine(7);
+        assert!(!bed.complains(1, 7), "some are let through");
+        for rest in [10, 20, 40] {
             bed.is_fine(8);
-            assert_eq!((bed.complains(1, 7), bed.rests(1, 7)), (true, 10));
+            assert_eq!((bed.complains(1, 7), bed.rests(1, 7)), (true, rest));
         }
         // Nothing else is answered any more.
         assert!(!bed.complains(1, 7) && bed.rest.others_first());

@@ -181,6 +181,11 @@ impl HostPace {
         }
     }
 
+    /// How long the last response took.
+    pub fn took(&self) -> Duration {
+        self.took
+    }
+
     /// A request ended that `took` so long; the host may have complained so, and asked to be left alone for a while. Without a
     /// `complaint` a 429 or 503 is none of the host, but of one origin or kind of URLs.
     pub fn ended(
@@ -305,7 +310,7 @@ mod tests {
     use crate::outcome::Fetched;
 
     fn of(url: u64) -> Complaint {
-        Complaint { of_url: url, is_again: false, draw: 0 }
+        Complaint { of_url: url, is_again: false, is_of_page: false, draw: 0 }
     }
 
     fn politeness() -> Politeness {

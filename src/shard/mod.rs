@@ -447,7 +447,7 @@ impl Shard {
         let effect = self.effects.pop_front().or_else(|| self.next_message(now).map(Effect::Send));
         let effect = effect.or_else(|| self.next_query(now).map(Effect::Ask));
         if effect.is_none() {
-            self.frontier.begin_turn();
+            self.frontier.begin_turn(now);
             self.count_cleared(now);
         }
         effect

@@ -77,6 +77,7 @@ pub fn job(url: &str) -> FetchJob {
         via: None,
         attempt: 0,
         began: Instant::ZERO,
+        held: ringcrawl::time::Duration::ZERO,
         deadline: Instant::NEVER,
         is_hurried: false,
         is_strangers: false,

@@ -212,6 +212,7 @@ fn job(url: &Url) -> FetchJob {
         told: None,
         attempt: 0,
         began: Instant::ZERO,
+        held: ringcrawl::time::Duration::ZERO,
         deadline: Instant::NEVER,
         is_hurried: false,
         is_strangers: false,

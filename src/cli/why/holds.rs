@@ -51,8 +51,9 @@ pub(super) fn holds(known: &Known) -> Vec<Hold> {
             hold("robots", None, format!("robots.txt forbids it ({robots}{by}): it ends without a request"));
         }
     }
-    // One that has answered is asked at its known address.
-    let may_hold = |outage: &&Trouble| outage.asked != JobKind::Resolve || facts.host.fetched == 0;
+    // One that was asked since then is asked at its known address.
+    let may_hold =
+        |outage: &&Trouble| outage.asked != JobKind::Resolve || facts.host.last_seconds <= Some(outage.seconds);
     if let Some(outage) = facts.outage.as_ref().filter(may_hold) {
         let name = if outage.asked == JobKind::Resolve { "names: " } else { "" };
         hold("outage", None, format!("fetching waits, as our own network does not work: {name}{}", outage.words()));

@@ -421,5 +421,11 @@ fn names_alone_are_out_of_reach_while_sites_answer() {
         assert!(matches!(bed.cause(), Some(Cause::Sites { .. })));
         bed.look(1_000, &bed.ends(0..1, SiteReply::Answered));
         assert_eq!((bed.cause(), bed.breaker.outages(bed.now).0), (None, 1));
+        // Soon nothing answers again: what a site said between the two says nothing of now.
+        bed.hold(true);
+        bed.reports[1].dns_failed += 3;
+        (0..9).for_each(|_| _ = bed.look(1_000, &[]));
+        let outage = bed.breaker.outage().expect("one");
+        assert!(outage.is_again && outage.out_of_reach == OutOfReach::All, "{outage:?}");
     }
 }

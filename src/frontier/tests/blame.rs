@@ -164,7 +164,7 @@ fn origins_that_failed_are_remembered() {
     assert_eq!(host.record(), None);
     for _ in 0..3 {
         let (now, odd) = (Instant::ZERO, url("http://www.site.test:81/"));
-        host.failed(now, (now, None), &odd, Failure::ConnectRefused, &politeness);
+        host.failed(now, (now, Duration::ZERO, None), &odd, Failure::ConnectRefused, &politeness);
     }
     let record = host.record().expect("a record");
     let mut again = host::Host::new("www.site.test");

@@ -310,7 +310,7 @@ fn dear_verdicts_give_way() {
         }
         bed.settled.extend(bed.frontier.take_settled());
         settled_max = settled_max.max(bed.settled.len() - before);
-        bed.frontier.begin_turn();
+        bed.frontier.begin_turn(bed.now);
         bed.now = bed.frontier.next_due().expect("more").max(bed.now + Duration::from_micros(1));
     }
     assert_eq!((settled_max, bed.pages().len()), (1, 500));

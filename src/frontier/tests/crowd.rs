@@ -104,7 +104,7 @@ impl Crowd {
                 self.flying.push((ends, job, reply));
             }
             self.frontier.take_settled();
-            self.frontier.begin_turn();
+            self.frontier.begin_turn(self.now);
             let next_end = self.flying.iter().map(|f| f.0).min();
             let due = if self.fetches() < self.places { self.frontier.next_due() } else { None };
             let next = [next_end, due, self.frontier.next_late()].into_iter().flatten().min();

@@ -331,7 +331,7 @@ impl Bench {
                 }
                 let is_full = self.flying.iter().filter(is_fetch).count() >= self.places;
                 let (frontier, spool, _) = &mut self.shards[shard];
-                frontier.begin_turn();
+                frontier.begin_turn(self.now);
                 // The slow twin of the counts: each host in turn.
                 let mut waits = Waits::default();
                 frontier.hosts.iter().for_each(|host| waits.changed(None, host.wait));

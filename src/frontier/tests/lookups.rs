@@ -51,7 +51,7 @@ impl Flight {
                 }
                 self.bed.frontier.finish(now, &job, &outcome);
             }
-            self.bed.frontier.begin_turn();
+            self.bed.frontier.begin_turn(now);
             while let Some(job) = self.bed.frontier.next_job(now, &mut self.bed.spool) {
                 let (outcome, millis) = match (job.kind, (self.told)(job.url.host())) {
                     (JobKind::Resolve, (Some(addr), millis)) => {
