@@ -69,6 +69,8 @@ impl Host {
         politeness: &Politeness,
     ) -> Blame {
         let index = self.origins.iter().position(|origin| origin.is_of(url));
+        // One that is over by the next request is obeyed by whoever is to blame.
+        let is_obeyed = retry_after.is_none_or(|asked| asked <= self.pace.delay(politeness));
         let is_aside = |origin: &Origin| {
             let others = || self.origins.iter().any(|other| origin.is_beside(other));
             origin.is_odd() && (retry_after.is_some() || others())
@@ -78,7 +80,7 @@ impl Host {
             self.origins[index].streak.rest_until(now + rest);
             return if self.has_another_that_works(index) { Blame::Origin } else { Blame::LoneOrigin };
         }
-        match retry_after.is_none() && self.fails_aside(now, url, None, politeness) {
+        match is_obeyed && self.fails_aside(now, url, None, politeness) {
             true => Blame::Kind,
             false => Blame::Host,
         }

@@ -6,18 +6,19 @@
 //! Invariants: a host's URLs keep their order; what is over stays over, and its record stays where it is; a URL whose record is
 //! lost waits; no segment gets the number of one that an end points to.
 //! Limits: one shard is read at a time: what [`Replay`] keeps, eight bytes for each of its URLs, some thirty for each site to which
-//! others link, and a block for each of the new logs. Details of failures are dropped. Links to sites of which it has
+//! others link, and a block for each of the new logs. What it says of hosts that are left alone is kept until the end. Details of failures are dropped. Links to sites of which it has
 //! no URL are dropped. Its log of ends is read twice.
 //! Leaves to others: files, and that the new logs replace the earlier ones at one stroke (`boot`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::replay::{Replay, ReplayStep};
 use super::replayed::Replayed;
-use super::{Append, End, EndKind, Log, LogFile, Owner};
+use super::{Append, End, EndKind, HostNote, Log, LogFile, Owner};
 use crate::by_number::ByNumber;
 use crate::hops::Hops;
 use crate::route::{Partition, shard_of_key};
+use crate::time::Duration;
 use crate::url::{Found, SiteKey, Url, UrlBatch};
 
 /// The files of both.
@@ -61,6 +62,7 @@ pub fn redistribute(
         rng_seed,
         logs: (0..new_shards).map(log).collect(),
         segments_from: vec![0; usize::from(new_shards)],
+        rests: HostRests::default(),
     };
     let shards = earlier.len() as u16;
     let owner = |shard| Owner { crawl, shard };
@@ -102,6 +104,7 @@ pub fn redistribute(
         found.push(logs.with_journal(journal));
         let ends = Replay::of_ends(owner(shard), shards);
         read_all(ends, files, &mut |step, new| new.take_end(step, &over, &linked), &mut new)?;
+        new.rests.end_shard();
     }
     Ok(Redistributed { found, segments_from: new.segments_from })
 }
@@ -166,11 +169,45 @@ impl LinkedSites {
     }
 }
 
+/// How long hosts are to be left alone that several shards have asked: each shard's last word holds, and of these the longest.
+#[derive(Default)]
+struct HostRests {
+    /// Until when, for how long, and the time between two requests, by the shards that were read.
+    earlier: HashMap<Box<str>, (u64, u64, Duration)>,
+    /// By the one that is read.
+    present: HashMap<Box<str>, (u64, u64, Duration)>,
+}
+
+impl HostRests {
+    /// A note of the shard that is read, as it is to be written.
+    fn take(&mut self, note: HostNote) -> HostNote {
+        let (until, lasts, delay) = (note.until_seconds, note.lasts_seconds, note.delay);
+        if until == 0 && delay.is_zero() {
+            self.present.remove(&note.host);
+        } else {
+            self.present.insert(note.host.clone(), (until, lasts, delay));
+        }
+        let Some((other, other_lasts, other_delay)) = self.earlier.get(&note.host).copied() else { return note };
+        let (until_seconds, lasts_seconds) = (until, lasts).max((other, other_lasts));
+        HostNote { until_seconds, lasts_seconds, delay: delay.max(other_delay), ..note }
+    }
+
+    /// The next shard is read.
+    fn end_shard(&mut self) {
+        for (host, (until, lasts, delay)) in std::mem::take(&mut self.present) {
+            let known = self.earlier.entry(host).or_default();
+            let (until, lasts) = (until, lasts).max((known.0, known.1));
+            *known = (until, lasts, delay.max(known.2));
+        }
+    }
+}
+
 struct NewLogs {
     to: Partition,
     rng_seed: u64,
     logs: Vec<Log>,
     segments_from: Vec<u32>,
+    rests: HostRests,
 }
 
 impl NewLogs {
@@ -208,6 +245,7 @@ impl NewLogs {
                 }
             }
             ReplayStep::Host(note) => {
+                let note = self.rests.take(note);
                 let shard = self.to.home_of(&note.host);
                 if let Some(log) = self.logs.get_mut(usize::from(shard)) {
                     log.note_host(note);

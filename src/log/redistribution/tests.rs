@@ -277,3 +277,25 @@ fn logs_that_were_mixed_up_are_refused() {
     let refused = redistribute((CRAWL, RNG_SEED), &earlier, partition(2), &mut files).unwrap_err();
     assert!(refused.contains("shard-02/urls holds a block of shard 1"), "{refused}");
 }
+
+/// A host of several shards that one of them is to leave alone for two hours; the others were told nothing of that.
+#[test]
+fn the_longest_rest_of_several_shards_holds() {
+    let note = |until_seconds: u64, delay| HostNote {
+        host: "a.test".into(),
+        delay: Duration::from_secs(delay),
+        until_seconds,
+        lasts_seconds: if until_seconds == 0 { 0 } else { 60 },
+        ..HostNote::default()
+    };
+    let mut rests = HostRests::default();
+    // The last word of one shard holds.
+    assert_eq!([note(900, 9), note(7_000, 0)].map(|note| rests.take(note).until_seconds), [900, 7_000]);
+    rests.end_shard();
+    assert_eq!(rests.take(note(0, 5)), note(7_000, 5));
+    assert_eq!(rests.take(note(8_000, 0)), note(8_000, 0));
+    assert_eq!(rests.take(note(0, 0)), note(7_000, 0), "it was mended there, and not here");
+    rests.end_shard();
+    assert_eq!(rests.take(note(10, 1)), note(7_000, 1));
+    assert_eq!(rests.take(HostNote { host: "b.test".into(), ..note(10, 0) }).until_seconds, 10);
+}
