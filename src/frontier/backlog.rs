@@ -172,7 +172,8 @@ impl Backlog {
     pub fn take_retry(&mut self, now: Instant) -> bool {
         let due = self.retries.iter().enumerate().filter(|(_, (at, _))| *at <= now);
         let Some((index, _)) = due.min_by_key(|(_, (at, _))| *at) else { return false };
-        let (_, entry) = self.retries.swap_remove(index);
+        // Those that are due at once keep their order.
+        let (_, entry) = self.retries.remove(index);
         if self.retries.is_empty() {
             self.retries = Vec::new();
         }
