@@ -69,8 +69,6 @@ impl Host {
         politeness: &Politeness,
     ) -> Blame {
         let index = self.origins.iter().position(|origin| origin.is_of(url));
-        // One that is over by the next request is obeyed by whoever is to blame.
-        let is_obeyed = retry_after.is_none_or(|asked| asked <= self.pace.delay(politeness));
         let is_aside = |origin: &Origin| {
             let others = || self.origins.iter().any(|other| origin.is_beside(other));
             origin.is_odd() && (retry_after.is_some() || others())
@@ -80,7 +78,7 @@ impl Host {
             self.origins[index].streak.rest_until(now + rest);
             return if self.has_another_that_works(index) { Blame::Origin } else { Blame::LoneOrigin };
         }
-        match is_obeyed && self.fails_aside(now, url, None, politeness) {
+        match retry_after.is_none() && self.fails_aside(now, url, None, politeness) {
             true => Blame::Kind,
             false => Blame::Host,
         }
