@@ -40,3 +40,4 @@ pub use redistribution::is_unsettled;
 pub use scope_files::ScopeFiles;
 pub use seeds::{SeedError, SeedsRead, read_seeds};
 pub use start::Crawl;
+pub use surroundings::disk_shortage;

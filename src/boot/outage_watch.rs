@@ -18,8 +18,8 @@ pub struct OutageWatch {
     free_bytes_min: u64,
     surroundings: Surroundings,
     is_disk_full: bool,
-    /// It was said that the present outage is one of names alone.
-    is_told_of_names: bool,
+    /// What the present outage was said to keep from us: it may change again and again.
+    told: Vec<OutOfReach>,
     /// By shard: its orders, and how many of its ends were read.
     orders: Vec<(Orders, u64)>,
 }
@@ -33,7 +33,7 @@ impl OutageWatch {
             free_bytes_min: config.store.free_bytes_min,
             surroundings,
             is_disk_full: false,
-            is_told_of_names: false,
+            told: Vec::new(),
             orders: vec![(Orders::default(), 0); usize::from(shards)],
         }
     }
@@ -51,15 +51,15 @@ impl OutageWatch {
         let view = NetworkView { reports: &reports, ends: &ends, has_route: self.surroundings.has_route };
         let ruling = self.breaker.look(now, view);
         match (before, self.breaker.outage()) {
-            (None, Some(outage)) if !outage.is_again => {
-                self.is_told_of_names = outage.out_of_reach == OutOfReach::Names;
-                let waits = if self.is_told_of_names { "" } else { ": fetching waits" };
-                control.note(format!("{}{waits}", outage.describe(now)));
-            }
-            // It may be so again and again.
-            (Some(_), Some(outage)) if outage.out_of_reach == OutOfReach::Names && !self.is_told_of_names => {
-                self.is_told_of_names = true;
-                control.note(outage.describe(now));
+            (before, Some(outage)) if !(before.is_none() && outage.is_again) => {
+                if before.is_none() {
+                    self.told.clear();
+                }
+                if !self.told.contains(&outage.out_of_reach) {
+                    self.told.push(outage.out_of_reach);
+                    let waits = if outage.out_of_reach == OutOfReach::All { ": fetching waits" } else { "" };
+                    control.note(format!("{}{waits}", outage.describe(now)));
+                }
             }
             // Of one that had seemed to be over that was said.
             (Some(outage), None) if !outage.is_again => {
@@ -99,9 +99,6 @@ impl OutageWatch {
     }
 
     fn disk(&self) -> String {
-        let mib = |bytes: u64| bytes >> 20;
-        let (free, min) = (mib(self.surroundings.free_bytes.unwrap_or(0)), mib(self.free_bytes_min));
-        let disk = self.surroundings.disk();
-        format!("only {free} MiB are free on {disk}, less than store.free_bytes_min = {min} MiB")
+        self.surroundings.shortage(self.free_bytes_min)
     }
 }

@@ -14,7 +14,6 @@ use super::order::{BootError, Order, Round, RoundEnd};
 use super::outage_watch::OutageWatch;
 use super::scope_files::ScopeFiles;
 use super::scope_reload::ScopeReload;
-use super::segment_folders::SEGMENTS;
 use super::surroundings::Surroundings;
 use super::{cpus, loopback};
 use crate::budget::PageBudget;
@@ -285,10 +284,7 @@ impl Crawl {
                 own_addresses: Arc::clone(&own_addresses),
             });
         }
-        // A shard's directory may be a link to another disk, and its segments may be.
-        let of_shard = |shard| [dir.shard(shard), dir.shard(shard).join(SEGMENTS)];
-        let dirs = std::iter::once(dir.root().to_owned()).chain((0..shards).flat_map(of_shard)).collect();
-        let surroundings = Surroundings::new(dirs, Arc::clone(&own_addresses));
+        let surroundings = Surroundings::new(dir.root(), shards, Arc::clone(&own_addresses));
         let mut watch = OutageWatch::new(&config, shards, surroundings);
         // Before the first fetch.
         watch.look(ring::now(), &control);

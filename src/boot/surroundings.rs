@@ -3,9 +3,11 @@
 //! Decides: the first two are looked at once a second, the addresses, which seldom change, once a minute. What cannot be
 //! listed for once stays as it was.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::crawl_dir::shard_dir;
+use super::segment_folders::SEGMENTS;
 use crate::fetch::OwnAddresses;
 use crate::ring;
 use crate::time::{Duration, Instant};
@@ -26,18 +28,28 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    /// Those of a crawl in `dirs`, which may be on several disks; the machine's addresses go to `own_addresses`.
-    pub fn new(dirs: Vec<PathBuf>, own_addresses: Arc<OwnAddresses>) -> Surroundings {
+    /// Those of a crawl of `shards` shards in `root`; the machine's addresses go to `own_addresses`.
+    pub fn new(root: &Path, shards: u16, own_addresses: Arc<OwnAddresses>) -> Surroundings {
+        // A shard's directory may be a link to another disk, and its segments may be.
+        let of_shard = |shard| [shard_dir(root, shard), shard_dir(root, shard).join(SEGMENTS)];
+        let dirs = std::iter::once(root.to_owned()).chain((0..shards).flat_map(of_shard)).collect();
+        Surroundings::of(dirs, own_addresses)
+    }
+
+    fn of(dirs: Vec<PathBuf>, own_addresses: Arc<OwnAddresses>) -> Surroundings {
         let (next_look, next_listing) = (Instant::ZERO, Instant::ZERO);
         Surroundings { dirs, next_look, own_addresses, next_listing, free_bytes: None, fullest: None, has_route: true }
     }
 
-    /// The fullest disk, in words: the first is that of the crawl's directory.
-    pub fn disk(&self) -> String {
-        match self.fullest.as_ref().filter(|dir| self.dirs.first() != Some(*dir)) {
+    /// That less than `free_bytes_min` can still be written to the fullest disk, in words; the first is that of the crawl's
+    /// directory.
+    pub fn shortage(&self, free_bytes_min: u64) -> String {
+        let disk = match self.fullest.as_ref().filter(|dir| self.dirs.first() != Some(*dir)) {
             Some(dir) => format!("the disk of {}", dir.display()),
             None => "the disk".to_owned(),
-        }
+        };
+        let (free, min) = (self.free_bytes.unwrap_or(0) >> 20, free_bytes_min >> 20);
+        format!("only {free} MiB are free on {disk}, less than store.free_bytes_min = {min} MiB")
     }
 
     /// Looks, if it is time.
@@ -46,9 +58,7 @@ impl Surroundings {
             return;
         }
         self.next_look = now + EVERY;
-        let free = self.dirs.iter().filter_map(|dir| Some((ring::free_bytes(dir)?, dir)));
-        let least = free.min_by_key(|(bytes, _)| *bytes);
-        (self.free_bytes, self.fullest) = least.map(|(bytes, dir)| (bytes, dir.clone())).unzip();
+        self.look_at_disks();
         let read = |path: &str| std::fs::read_to_string(path).ok();
         // Where nobody can tell there is one.
         self.has_route = match (read("/proc/net/route"), read("/proc/net/ipv6_route")) {
@@ -62,6 +72,19 @@ impl Surroundings {
             }
         }
     }
+
+    fn look_at_disks(&mut self) {
+        let free = self.dirs.iter().filter_map(|dir| Some((ring::free_bytes(dir)?, dir)));
+        let least = free.min_by_key(|(bytes, _)| *bytes);
+        (self.free_bytes, self.fullest) = least.map(|(bytes, dir)| (bytes, dir.clone())).unzip();
+    }
+}
+
+/// Why a crawl of `shards` shards in `root` waits for space, if a disk of it has less than `free_bytes_min`: in words.
+pub fn disk_shortage(root: &Path, shards: u16, free_bytes_min: u64) -> Option<String> {
+    let mut around = Surroundings::new(root, shards, Arc::default());
+    around.look_at_disks();
+    around.free_bytes.is_some_and(|free| free < free_bytes_min).then(|| around.shortage(free_bytes_min))
 }
 
 /// Whether /proc/net/route (proc_net(5)) has a route to everywhere that is up.
@@ -116,7 +139,7 @@ mod tests {
     #[test]
     fn this_machine_is_looked_at_once_a_second() {
         let own = Arc::new(OwnAddresses::default());
-        let mut around = Surroundings::new(vec!["/".into(), "/proc".into(), "/nowhere".into()], Arc::clone(&own));
+        let mut around = Surroundings::of(vec!["/".into(), "/proc".into(), "/nowhere".into()], Arc::clone(&own));
         around.look(Instant::ZERO);
         assert!(around.free_bytes.is_some());
         let loopback = "127.0.0.1".parse().expect("an address");
@@ -126,16 +149,18 @@ mod tests {
         assert!(own.listed().is_empty());
         around.look(Instant::ZERO + ADDRESSES_EVERY);
         assert!(own.listed().contains(&loopback));
-        let mut around = Surroundings::new(vec!["/".into(), "/proc".into(), "/nowhere".into()], own);
+        let mut around = Surroundings::of(vec!["/".into(), "/proc".into(), "/nowhere".into()], own);
         around.look(Instant::ZERO);
         around.free_bytes = None;
         around.look(Instant::ZERO + EVERY / 2);
         assert_eq!(around.free_bytes, None);
         around.look(Instant::ZERO + EVERY);
         assert_eq!(around.free_bytes, Some(0), "proc(5) has none, and the least counts");
-        assert_eq!(around.disk(), "the disk of /proc");
-        let mut around = Surroundings::new(vec!["/".into(), "/".into()], Arc::default());
+        let of = |disk: &str| format!("only 0 MiB are free on {disk}, less than store.free_bytes_min = 32 MiB");
+        assert_eq!(around.shortage(32 << 20), of("the disk of /proc"));
+        let mut around = Surroundings::of(vec!["/".into(), "/".into()], Arc::default());
         around.look(Instant::ZERO);
-        assert_eq!(around.disk(), "the disk", "which is the first one");
+        around.free_bytes = Some(0);
+        assert_eq!(around.shortage(32 << 20), of("the disk"), "which is the first one");
     }
 }

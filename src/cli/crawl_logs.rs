@@ -43,6 +43,11 @@ impl CrawlLogs {
         self.is_running
     }
 
+    /// Why a crawl that runs there waits for space on its disk, if it does: in words.
+    pub(super) fn shortage(&self, free_bytes_min: u64) -> Option<String> {
+        if self.is_running { boot::disk_shortage(&self.root, self.manifest.shards, free_bytes_min) } else { None }
+    }
+
     /// The crawl's secret, under which its sites have numbers.
     pub(super) fn rng_seed(&self) -> u64 {
         self.manifest.rng_seed

@@ -93,7 +93,7 @@ impl WantedCause {
 fn wanted_cause(text: &str) -> Result<WantedCause, String> {
     match text.trim() {
         SET_ASIDE => Ok(WantedCause::SetAside),
-        CUT => Ok(WantedCause::Cut),
+        log::CUT => Ok(WantedCause::Cut),
         text if text.starts_with(|first: char| first.is_ascii_digit()) => {
             log::statuses(text).map(|(first, last)| WantedCause::Statuses(first, last))
         }
@@ -103,9 +103,6 @@ fn wanted_cause(text: &str) -> Result<WantedCause, String> {
 
 /// The cause of a URL that found no room.
 const SET_ASIDE: &str = "set-aside";
-
-/// The cause of a page that is not all that its server had to say.
-const CUT: &str = "cut";
 
 /// How a URL stands.
 #[derive(clap::ValueEnum, Serialize, Clone, Copy, PartialEq, Eq, Debug)]
@@ -258,8 +255,9 @@ fn list(arguments: &Urls, out: &mut impl Write) -> io::Result<u8> {
     let parties = arguments.seed.as_ref().map(|seed| party(&logs, seed)).transpose()?;
     let (mut knows_host, mut knows_page) = (host.is_none(), arguments.linked_from.is_none());
     let code = Troubles::list(&logs, &mut |listed, troubles| {
-        let is_of_host =
-            host.as_deref().is_none_or(|host| Url::from_canonical(listed.text).is_ok_and(|url| url.host() == host));
+        // Most are of other hosts, and a URL is dear to read.
+        let has_host = |host: &str| Url::from_canonical(listed.text).is_ok_and(|url| url.host() == host);
+        let is_of_host = host.as_deref().is_none_or(|host| listed.text.contains(host) && has_host(host));
         knows_host |= is_of_host;
         knows_page |= arguments.linked_from.as_ref().is_some_and(|page| listed.text == page.as_str());
         let is_wanted = arguments.state.is_none_or(|state| state == State::of(listed.state))

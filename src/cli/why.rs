@@ -78,6 +78,8 @@ struct Known {
     asked: Asked,
     now: UnixTime,
     is_running: bool,
+    /// The crawl runs, and its disk has too little space.
+    shortage: Option<String>,
     /// The settings of the last run.
     config: Config,
     facts: Findings,
@@ -160,7 +162,8 @@ fn answer(arguments: &Why, out: &mut impl Write) -> io::Result<u8> {
     };
     let is_known = facts.is_known();
     let (now, is_running) = (ring::unix_now(), logs.is_running());
-    let known = Known { asked, now, is_running, config, facts, way, scope, robots, record, redirect };
+    let shortage = logs.shortage(config.store.free_bytes_min);
+    let known = Known { asked, now, is_running, shortage, config, facts, way, scope, robots, record, redirect };
     let text = if arguments.json { format!("{}\n", told::as_json(&known)) } else { told::as_text(&known) };
     out.write_all(text.as_bytes())?;
     Ok(if is_known { DONE } else { FAILED })

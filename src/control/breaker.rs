@@ -319,21 +319,17 @@ impl Breaker {
 
     /// No name server answers: whether sites do.
     fn look_at_sites(&mut self, now: Instant, outage: Outage, answers: Answers, view: NetworkView<'_>) {
-        let all_down = Outage {
-            out_of_reach: OutOfReach::All,
-            opened: now,
-            next_probe: now + PROBE_FIRST.min(self.settings.probe_max),
-            interval: PROBE_FIRST.min(self.settings.probe_max),
-            ..outage
-        };
+        let interval = PROBE_FIRST.min(self.settings.probe_max);
+        let (out_of_reach, next_probe) = (OutOfReach::All, now + interval);
+        let all_down = Outage { out_of_reach, opened: now, next_probe, interval, ..outage };
         if answers.site.is_some_and(|began| began >= outage.opened) {
             self.outage = Some(Outage { out_of_reach: OutOfReach::Names, answered: now, ..outage });
         } else if outage.out_of_reach == OutOfReach::All {
             return;
         }
         let held = Held::of(view.reports);
-        if let Some((cause, _)) = self.cause_of_sites(now, held, view.has_route) {
-            self.outage = Some(Outage { cause, ..all_down });
+        if let Some((cause, since)) = self.cause_of_sites(now, held, view.has_route) {
+            self.outage = Some(Outage { cause, since, ..all_down });
             return;
         }
         self.clear(now, held);

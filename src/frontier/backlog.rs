@@ -15,7 +15,7 @@ use super::queue::{Discipline, HostQueue, Refill};
 use super::waiting::{Ticket, WaitingUrls};
 use crate::kinds::{KindFacts, Weight};
 use crate::spool::{Block, Spool};
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use crate::url::Url;
 
 /// What waits for a host.
@@ -193,6 +193,22 @@ impl Backlog {
         meant.for_each(|(at, _)| *at = now);
     }
 
+    /// Those that wait for the end of a rest at `until` are due at `now`: first those that were put off with it, then those that were tried.
+    pub fn retry_sooner(&mut self, until: Instant, now: Instant) {
+        for (at, _) in &mut self.retries {
+            *at = match *at {
+                at if at == until => Instant::ZERO,
+                at if at == until + BEHIND_ITS_KIND => now,
+                at => at,
+            };
+        }
+    }
+
+    /// When the URL of this number is tried again.
+    pub fn retries_at(&self, number: u64) -> Option<Instant> {
+        self.retries.iter().find(|(_, entry)| entry.ticket.number == number).map(|(at, _)| *at)
+    }
+
     /// Makes the next URL the current one.
     pub fn take_next(&mut self) -> Taken {
         loop {
@@ -273,6 +289,8 @@ impl QueuedUrl {
     }
 }
 
+/// A URL is tried again so long after the rest of its kind.
+pub const BEHIND_ITS_KIND: Duration = Duration::from_millis(1);
 /// URLs of a host that wait for another try.
 pub const RETRIES_MAX: usize = 256;
 /// The same while the frontier's memory is over its bound.

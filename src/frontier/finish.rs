@@ -7,7 +7,7 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::Frontier;
-use super::backlog::QueuedUrl;
+use super::backlog::{BEHIND_ITS_KIND, QueuedUrl};
 use super::budgets::Cost;
 use super::host::State;
 use super::host_failures::Blame;
@@ -41,8 +41,11 @@ impl Frontier {
         }
         let end = match job.kind {
             JobKind::Resolve => {
-                let is_vain = matches!(outcome, Outcome::Failed(failure) if *failure != Failure::Aborted);
-                self.lookups.ended(now, id, !is_vain);
+                let is_told = match outcome {
+                    Outcome::Failed(Failure::Aborted) => None,
+                    outcome => Some(!matches!(outcome, Outcome::Failed(_))),
+                };
+                self.lookups.ended(now, id, is_told);
                 self.resolved(now, job, outcome);
                 End::Preparation
             }
@@ -97,30 +100,42 @@ impl Frontier {
 
     /// Sets the instant of the next request, and gives an origin up that fails too often in a row.
     fn paused(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome) -> Try {
-        let complaint = self.complaint(job);
+        let draw = self.draw();
         let (host, politeness) = (&mut self.hosts[job.host], &self.settings.politeness);
-        let (mut has_complained, mut retry_after) = (false, None);
+        let (mut is_fine, mut has_complained, mut retry_after) = (false, false, None);
+        let class = RetryClass::of(outcome);
         let is_cut = matches!(outcome, Outcome::Fetched(fetched) if fetched.truncated == Some(Truncated::Time));
         if let Outcome::Fetched(fetched) = outcome {
             has_complained = is_overload(fetched.status) || fetched.wall.is_some();
             retry_after = fetched.retry_after;
-            let is_page = job.kind == JobKind::Page && !is_cut && RetryClass::of(outcome).is_none();
-            host.answered(&job.url, is_page, has_complained);
+            is_fine = job.kind == JobKind::Page && !is_cut && !has_complained && class.is_none();
+            host.answered(&job.url, is_fine, has_complained);
         }
-        // In a storm its tries are not counted.
-        let is_of_page = has_complained && host.url_complained(complaint.of_url);
-        let complaint = Complaint { is_again: is_of_page || complaint.is_again, is_of_page, ..complaint };
+        let complaint = has_complained.then(|| {
+            let of_url = xxh3_64(job.url.as_str().as_bytes());
+            let is_of_page = host.url_complained(of_url);
+            // In a storm its tries are not counted.
+            Complaint { of_url, is_again: is_of_page || job.attempt > 0, is_of_page, draw }
+        });
         let blame = has_complained.then(|| host.complains(now, &job.url, retry_after, politeness));
         let of_host = match blame {
-            Some(Blame::Host) => Some((complaint, retry_after)),
-            Some(Blame::LoneOrigin) => Some((complaint, None)),
+            Some(Blame::Host) => complaint.map(|complaint| (complaint, retry_after)),
+            Some(Blame::LoneOrigin) => complaint.map(|complaint| (complaint, None)),
             Some(Blame::Origin | Blame::Kind) | None => None,
         };
-        let fails = is_cut && !has_complained || matches!(outcome, Outcome::Failed(failure) if failure.is_of_answer());
-        let is_alone = fails && job.kind == JobKind::Page && host.fails_alone(now, job.took(now), &job.url, politeness);
+        let fails = match outcome {
+            Outcome::Fetched(_) => is_cut && !has_complained || class == Some(RetryClass::Server),
+            Outcome::Failed(failure) => failure.is_of_answer(),
+            Outcome::Resolved { .. } | Outcome::NoAddress { .. } => false,
+        };
+        let fails = fails && job.kind == JobKind::Page;
+        let is_alone = fails && host.fails_alone(now, job.took(now), &job.url, politeness);
         // One page that hangs, or never ends, says nothing of how slow its host is.
         let took = if is_alone { host.pace.took() } else { job.took(now) };
-        host.pace.ended(now, took, outcome, of_host, politeness);
+        host.pace.ended(now, took, (outcome, is_fine), of_host, politeness);
+        if fails || job.kind == JobKind::Page && blame == Some(Blame::Host) {
+            host.doubt(now, (&job.url, job.is_strangers), job.took(now), is_alone);
+        }
         let counts = match outcome {
             Outcome::Fetched(fetched) => {
                 if let Some(addr) = fetched.addr {
@@ -151,16 +166,6 @@ impl Frontier {
         counts
     }
 
-    /// What a response says that is one.
-    fn complaint(&mut self, job: &FetchJob) -> Complaint {
-        Complaint {
-            of_url: xxh3_64(job.url.as_str().as_bytes()),
-            is_again: job.attempt > 0,
-            is_of_page: false,
-            draw: self.draw(),
-        }
-    }
-
     /// Others wait for files of an origin that is given up.
     fn refuse_wanted(&mut self, now: Instant, id: HostId) {
         let host = &mut self.hosts[id];
@@ -182,7 +187,7 @@ impl Frontier {
         let uncounted = counts == Try::Uncounted || is_storm;
         let may_be_of_kind = match outcome {
             Outcome::Failed(failure) => failure.is_of_answer() && counts == Try::Counts,
-            _ => class == Some(RetryClass::Overload) && !is_storm,
+            _ => matches!(class, Some(RetryClass::Overload | RetryClass::Server)) && !is_storm,
         };
         let is_in_vain = may_be_of_kind && self.hosts[job.host].is_of_broken_kind(&job.url);
         let Some(class) = class.filter(|_| (job.attempt < tries_max || uncounted) && !is_in_vain) else {
@@ -194,7 +199,9 @@ impl Frontier {
         let host = &mut self.hosts[job.host];
         let rest = host.pace.not_before().since(now);
         // Others of its kind that waited meanwhile come before it: it is not to lose all its tries for the kind.
-        let of_kind = host.kind_rests_until(now, &job.url).map_or(Duration::ZERO, |at| at.since(now) + BEHIND_ITS_KIND);
+        let of_kind = host
+            .kind_rests_until(now, &job.url, job.is_strangers)
+            .map_or(Duration::ZERO, |at| at.since(now) + BEHIND_ITS_KIND);
         // One that was given up by ourselves need not wait for its host to recover.
         let wait = match outcome {
             Outcome::Failed(Failure::Aborted) => rest,
@@ -212,9 +219,6 @@ impl Frontier {
         End::Again
     }
 }
-
-/// A URL is tried again so long after the rest of its kind.
-const BEHIND_ITS_KIND: Duration = Duration::from_millis(1);
 
 /// What a page has cost that is over.
 fn cost(outcome: &Outcome) -> Cost {

@@ -228,7 +228,7 @@ impl Frontier {
                     };
                 };
                 let tries_max = settings.retries.max(class).saturating_add(1);
-                let next = host.backlog.retries().1.filter(|_| end == End::Again);
+                let next = host.backlog.retries_at(job.number).filter(|_| end == End::Again);
                 let again = next.map(|at| at.max(host.pace.not_before()));
                 (job.attempt.saturating_add(1).min(tries_max), tries_max, again)
             }

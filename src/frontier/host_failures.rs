@@ -24,7 +24,7 @@ use crate::config::Politeness;
 use crate::frontier::addresses::NextAddress;
 use crate::kinds::Tokens;
 use crate::outcome::Failure;
-use crate::politeness::{FailureStreak, HostPace, Try};
+use crate::politeness::{FailureStreak, HostPace, KindOfUrl, Try};
 use crate::robots::Work;
 use crate::time::{Duration, Instant};
 use crate::url::Url;
@@ -44,14 +44,15 @@ pub enum Blame {
 }
 
 impl Host {
-    /// A request to `url`, a page's or not, was answered, with a complaint or without.
-    pub fn answered(&mut self, url: &Url, is_page: bool, has_complained: bool) {
+    /// A request to `url` was answered, with a complaint or without; with a page that `is_fine`.
+    pub fn answered(&mut self, url: &Url, is_fine: bool, has_complained: bool) {
         if let Some(origin) = self.origins.iter_mut().find(|origin| origin.is_of(url)) {
             origin.answered(has_complained);
         }
-        if is_page && !has_complained {
-            let is_new = self.fine_kinds.note(kind_of(url));
-            self.kind_rest.iter_mut().for_each(|rest| rest.is_fine(kind_of(url), is_new));
+        if is_fine {
+            let kind = kind_of(url);
+            self.fine_kinds.note(kind);
+            self.kind_rest.iter_mut().for_each(|rest| rest.is_fine(kind));
         }
     }
 
@@ -89,12 +90,10 @@ impl Host {
         let is_stranger = self.origin_of(url).is_none_or(|index| self.origins[index].is_stranger());
         // Where nothing else waits, nothing is held up.
         let took = if self.backlog.has_queued() { took.min(KIND_TOOK_MAX) } else { Duration::ZERO };
-        !self.fine_kinds.is_empty()
-            && !is_stranger
-            && self.fails_aside(now, url, Some(took * KIND_REST_FACTOR), politeness)
+        !self.fine_kinds.is_empty() && !is_stranger && self.fails_aside(now, url, Some(took), politeness)
     }
 
-    /// `url` complained, or `failed`, for which it rests for so long; whether only its kind of URLs does, and rests alone.
+    /// `url` complained, or `failed` after so long; whether only its kind of URLs does, and rests alone.
     fn fails_aside(&mut self, now: Instant, url: &Url, failed: Option<Duration>, politeness: &Politeness) -> bool {
         let kind = (kind_of(url), &self.fine_kinds);
         let rest = self.kind_rest.get_or_insert_default();
@@ -106,14 +105,26 @@ impl Host {
         self.kind_rest.as_ref().is_some_and(|rest| rest.is_broken(kind_of(url), &self.fine_kinds))
     }
 
-    /// Until when some of its URLs are left alone, if any are.
-    pub fn any_kind_rests_until(&self, now: Instant) -> Option<Instant> {
-        self.kind_rest.as_ref()?.any_rests_until(now)
+    /// Whether URLs like this one end without a request.
+    pub fn is_of_kind_given_up(&self, now: Instant, url: &Url) -> bool {
+        self.kind_rest.as_ref().is_some_and(|rest| rest.is_given_up(now, kind_of(url)))
     }
 
-    /// Until when URLs like this one are left alone, if they are.
-    pub fn kind_rests_until(&self, now: Instant, url: &Url) -> Option<Instant> {
-        self.kind_rest.as_ref()?.rests_until(now, kind_of(url), &self.fine_kinds)
+    /// Until when URLs like this one, to which only strangers link or not, are left alone, if they are.
+    pub fn kind_rests_until(&self, now: Instant, url: &Url, is_strangers: bool) -> Option<Instant> {
+        let rest = self.kind_rest.as_ref()?;
+        rest.rests_until(now, KindOfUrl { kind: kind_of(url), is_strangers }, &self.fine_kinds)
+    }
+
+    /// What `url` said has cost so much time, and the host's rest: others like it are in doubt, unless that was their kind's own.
+    pub fn doubt(&mut self, now: Instant, (url, is_strangers): (&Url, bool), took: Duration, is_own: bool) {
+        let of = KindOfUrl { kind: kind_of(url), is_strangers };
+        if is_own && self.fine_kinds.has(of.kind) || self.fine_kinds.is_empty() {
+            return;
+        }
+        let rests_until = self.pace.not_before().max(now);
+        let cost = took + rests_until.since(now);
+        self.kind_rest.get_or_insert_default().doubt(rests_until, of, &self.fine_kinds, cost);
     }
 
     /// A request to `url` failed that began at `began`, `took` so long and `asked` this address first, and not because of a proxy or
@@ -251,8 +262,6 @@ fn kind_of(url: &Url) -> u32 {
 const ODD_FAILURES_MAX: u32 = 3;
 /// After a failure doubtful origins rest for so many times its duration, while another one works.
 const DOUBTFUL_REST_FACTOR: u32 = 10;
-/// A kind that fails alone rests for so many times the duration of its failure, at least.
-const KIND_REST_FACTOR: u32 = 3;
 /// No connection is waited for longer than this.
 const TOOK_MAX: Duration = Duration::from_secs(10);
 /// Nor does a kind rest for longer than that of an answer that is waited for.

@@ -124,8 +124,12 @@ impl KindLanes {
 
     /// Whose turn is next, where the queue `has_some` URLs or not; `None`: no URL waits.
     pub fn turn(&self, has_some: bool) -> Option<Turn> {
-        let rests = |lane: &Lane| self.is_resting && lane.is_of_resting();
-        let waiting = self.lanes.iter().enumerate().filter(|(_, lane)| !lane.queue.is_empty() && !rests(lane));
+        let mut waiting = self.lanes.iter().enumerate().filter(|(_, lane)| !lane.queue.is_empty());
+        // They stood in the queue before those that are there now.
+        if let Some((at, _)) = waiting.clone().find(|(_, lane)| !self.is_resting && lane.is_of_resting()) {
+            return Some(Turn::Lane(at));
+        }
+        let waiting = waiting.by_ref().filter(|(_, lane)| !lane.is_of_resting());
         let first = waiting.filter_map(|(at, lane)| {
             let next = self.classes.get(lane.weight as usize)?.next;
             Some((next, lane.weight, lane.next, at))
@@ -173,7 +177,7 @@ impl KindLanes {
             (self.queue_next, self.moved) = (self.now + 1, 0);
             return;
         };
-        let Some(lane) = self.lanes.get_mut(at) else { return };
+        let Some(lane) = self.lanes.get_mut(at).filter(|lane| !lane.is_of_resting()) else { return };
         let Some(turns) = self.classes.get_mut(lane.weight as usize) else { return };
         self.now = self.now.max(turns.next);
         turns.now = turns.now.max(lane.next);

@@ -152,8 +152,8 @@ impl LookupQueue {
         [&mut self.known, &mut self.new, &mut self.dear].into_iter().any(|rows| rows.remove(row, id))
     }
 
-    /// The lookup of host `id` ended; whether somebody told of the name.
-    pub fn ended(&mut self, now: Instant, id: HostId, is_told: bool) {
+    /// The lookup of host `id` ended; whether somebody told of the name. `None`: it was given up by ourselves.
+    pub fn ended(&mut self, now: Instant, id: HostId, is_told: Option<bool>) {
         let Some(Place { asked, since, is_dear }) = self.held.remove(&id) else {
             panic!("a lookup of host {id} ended that was not in flight")
         };
@@ -165,6 +165,7 @@ impl LookupQueue {
             return;
         };
         self.linkers.gave_back(linker);
+        let Some(is_told) = is_told else { return };
         let was_dear = self.is_dear(linker);
         let vain = &mut self.vain[linker.place_among(SHARE_PLACES)];
         *vain = if is_told && now.since(since) < LONG { vain.saturating_sub(1) } else { vain.saturating_add(VAIN) };
@@ -242,7 +243,7 @@ mod tests {
         assert!((1..4).all(|number| ask(&mut lookups, 0, 100_000 + number, known(number))));
         assert!(ask(&mut lookups, 0, 100_004, known(4)) && !ask(&mut lookups, 0, 100_005, known(5)), "nothing is left");
         // A place is free: it is not of the domain, which waits with 40,000 names.
-        lookups.ended(at(1), 100_001, true);
+        lookups.ended(at(1), 100_001, Some(true));
         assert_eq!(lookups.next(|_| site(0)), Some(100_005));
         assert!(lookups.begin(at(1), 100_005, known(5)));
         assert_eq!((lookups.in_flight(), lookups.next(|_| site(0))), (16, None));
@@ -272,12 +273,12 @@ mod tests {
         assert_eq!(started, 144, "three quarters of what is left to new names");
         assert!((30_000..30_020).all(|id| ask(&mut lookups, 0, id, new(id, honest))), "others have the rest");
         assert!((40_000..40_064).all(|id| ask(&mut lookups, 0, id, known(id))), "and known hosts a quarter of all");
-        (30_000..30_020).for_each(|id| lookups.ended(at(0), id, true));
-        (40_000..40_064).for_each(|id| lookups.ended(at(0), id, true));
+        (30_000..30_020).for_each(|id| lookups.ended(at(0), id, Some(true)));
+        (40_000..40_064).for_each(|id| lookups.ended(at(0), id, Some(true)));
         // They time out, and the next of them are asked for: these share half of the places.
         for round in 1..20 {
             let held: Vec<HostId> = lookups.held.keys().copied().collect();
-            held.into_iter().for_each(|id| lookups.ended(at(5 * round), id, false));
+            held.into_iter().for_each(|id| lookups.ended(at(5 * round), id, Some(false)));
             while let Some(id) = lookups.next(site) {
                 assert!(lookups.begin(at(5 * round), id, new(id, attacker)));
             }
@@ -287,7 +288,7 @@ mod tests {
         let started = (50_000..60_000).filter(|id| ask(&mut lookups, 100, *id, new(*id, 3))).count();
         assert_eq!(started, 72);
         let held: Vec<HostId> = lookups.held.keys().copied().filter(|id| *id >= 50_000).collect();
-        held.into_iter().for_each(|id| lookups.ended(at(105), id, false));
+        held.into_iter().for_each(|id| lookups.ended(at(105), id, Some(false)));
         assert_eq!((lookups.next(site), lookups.in_flight()), (None, 96), "half is all that both have");
         assert!((30_000..30_060).all(|id| ask(&mut lookups, 105, id, new(id, honest))));
     }
@@ -299,13 +300,13 @@ mod tests {
             let mut lookups = LookupQueue::new(64);
             for id in 0..8 {
                 assert!(lookups.begin(at(0), id, new(100 + id, 1)));
-                lookups.ended(at(lasts), id, is_told);
+                lookups.ended(at(lasts), id, Some(is_told));
             }
             assert_eq!(lookups.is_dear(site(1)), is_dear, "{lasts} s, {is_told}");
             // Who links to what is there is soon trusted again.
             for id in 0..32 {
                 assert!(lookups.begin(at(10), id, new(200 + id, 1)));
-                lookups.ended(at(10), id, true);
+                lookups.ended(at(10), id, Some(true));
             }
             assert!(!lookups.is_dear(site(1)));
         }
@@ -313,7 +314,7 @@ mod tests {
         let mut lookups = LookupQueue::new(64);
         for id in 0..1_000 {
             assert!(lookups.begin(at(0), id, new(100 + id, 1)));
-            lookups.ended(at(1), id, id % 10 != 0);
+            lookups.ended(at(1), id, Some(id % 10 != 0));
             assert!(!lookups.is_dear(site(1)), "after {id}");
         }
     }
@@ -325,7 +326,7 @@ mod tests {
         let started = (0..1_000).filter(|id| ask(&mut lookups, 0, *id, known(*id))).count();
         assert_eq!(started, 12);
         assert!(ask(&mut lookups, 0, 2_000, new(2_000, 1)));
-        lookups.ended(at(5), 0, false);
+        lookups.ended(at(5), 0, Some(false));
         assert_eq!(lookups.next(site), Some(12), "known ones first");
     }
 
@@ -335,14 +336,14 @@ mod tests {
         let mut lookups = LookupQueue::new(1);
         for id in 0..8 {
             assert!(lookups.begin(at(0), id, new(id, 1)));
-            lookups.ended(at(5), id, false);
+            lookups.ended(at(5), id, Some(false));
         }
         assert!(ask(&mut lookups, 5, 100, new(100, 2)));
         (200..400).for_each(|id| assert!(!ask(&mut lookups, 5, id, new(id, id))));
         (1_000..1_100).for_each(|id| assert!(!ask(&mut lookups, 5, id, new(id, 1))));
         let mut last = 100;
         let mut had = |_| {
-            lookups.ended(at(6), last, last < 1_000);
+            lookups.ended(at(6), last, Some(last < 1_000));
             last = lookups.next(site).expect("somebody");
             assert!(lookups.begin(at(6), last, new(last, if last < 1_000 { last } else { 1 })));
             last
@@ -357,7 +358,7 @@ mod tests {
         assert!(ask(&mut lookups, 0, 1, new(1, 9)));
         assert!(!ask(&mut lookups, 0, 2, new(2, 9)) && !ask(&mut lookups, 0, 3, known(3)));
         assert!(lookups.leave(2, new(2, 9)) && !lookups.leave(2, new(2, 9)) && lookups.leave(3, known(3)));
-        lookups.ended(at(1), 1, true);
+        lookups.ended(at(1), 1, Some(true));
         assert_eq!(lookups.next(site), None);
     }
 }

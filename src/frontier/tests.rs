@@ -29,7 +29,8 @@ use crate::spool::SpoolOp;
 use crate::time::{UnixTime, WallClock};
 
 /// A frontier with a clock and a disk. Jobs are carried out one after the other, a millisecond each, but for ten seconds of those
-/// that nobody answers and of hosts that drip.
+/// that nobody answers and of hosts that drip, and twenty of pages
+/// that are live and fail.
 struct Bed {
     frontier: Frontier,
     spool: Spool,
@@ -37,6 +38,7 @@ struct Bed {
     now: Instant,
     jobs: Vec<(Instant, FetchJob)>,
     settled: Vec<Settled>,
+    offered: u64,
 }
 
 impl Bed {
@@ -52,13 +54,21 @@ impl Bed {
             now: Instant::ZERO,
             jobs: Vec::new(),
             settled: Vec::new(),
+            offered: 0,
         }
     }
 
     fn offer(&mut self, url: &str) {
         let url = Url::parse(url).expect("a URL");
         let site = SiteKey::of_host(7, url.host());
-        self.frontier.offer(self.now, &url, site, Ticket::default(), &mut self.spool);
+        let ticket = self.ticket();
+        self.frontier.offer(self.now, &url, site, ticket, &mut self.spool);
+    }
+
+    /// That of the next URL, which has a number of its own.
+    fn ticket(&mut self) -> Ticket {
+        self.offered += 1;
+        Ticket { number: self.offered, ..Ticket::default() }
     }
 
     /// Runs until nothing is left to do, `jobs_max` jobs were done, or `seconds` have passed.
@@ -91,7 +101,13 @@ impl Bed {
                 let is_silence = matches!(outcome, Outcome::Failed(Failure::ConnectTimeout))
                     || job.kind == JobKind::Page && job.url.host().starts_with("drip");
                 let is_cut = matches!(&outcome, Outcome::Fetched(it) if it.truncated == Some(Truncated::Time));
+                let is_bad = match &outcome {
+                    Outcome::Fetched(fetched) => fetched.status >= 500,
+                    _ => matches!(outcome, Outcome::Failed(_)),
+                };
+                let hangs = is_bad && job.url.path_and_query().starts_with("/live");
                 let lasts = if is_silence { 10_000 } else { 1 }.max(if is_cut { 30_000 } else { 0 });
+                let lasts = if hangs { 20_000 } else { lasts };
                 self.now = self.now + Duration::from_millis(lasts);
                 self.frontier.finish(self.now, &job, &outcome);
             } else if self.spool.is_quiet() {

@@ -188,7 +188,7 @@ impl Frontier {
             && retries + host.under_way.jobs() < retries_max;
         if !others_first && host.backlog.take_retry(now) {
             self.memory.changed(before, host.backlog.ram_bytes());
-            return if self.rests_with_its_kind(id, now) { Next::Stale } else { Next::Current };
+            return self.if_not_resting(id, now);
         }
         let mut wait = next_retry;
         // Each that is under way may be one more.
@@ -209,15 +209,15 @@ impl Frontier {
                             let (attempt, level, turn) = (0, 0, Turn::Queue);
                             let entry = QueuedUrl { url, ticket, attempt, level, turn, weight, is_examined };
                             self.hosts[id].backlog.set_current(entry);
-                            return if self.rests_with_its_kind(id, now) { Next::Stale } else { Next::Current };
+                            return self.if_not_resting(id, now);
                         }
                         self.queued -= 1;
                     }
                 }
             }
         }
-        let rests_until = host.any_kind_rests_until(now);
-        host.backlog.rest_lane(rests_until.is_some());
+        let kind_rest = host.kind_rest.as_mut();
+        host.backlog.rest_lane(kind_rest.is_some_and(|rest| rest.is_lap_over(now)));
         let taken = host.backlog.take_next();
         self.memory.changed(before, host.backlog.ram_bytes());
         let before = host.backlog.ram_bytes();
@@ -245,7 +245,7 @@ impl Frontier {
                 let (weight, is_examined) = (judgment.weight(), judgment.wants_look);
                 let entry = QueuedUrl { weight, is_examined, ..entry };
                 self.hosts[id].backlog.set_current(entry);
-                if self.rests_with_its_kind(id, now) { Next::Stale } else { Next::Current }
+                self.if_not_resting(id, now)
             }
             Taken::Damaged(turn) => {
                 self.queued = self.queued.saturating_sub(1);
@@ -255,34 +255,53 @@ impl Frontier {
                 Next::Stale
             }
             Taken::Read(block) => Next::Read(block),
-            Taken::Nothing if others_first && host.backlog.take_retry(now) => {
-                self.memory.changed(before, host.backlog.ram_bytes());
-                if self.rests_with_its_kind(id, now) { Next::Stale } else { Next::Current }
-            }
             // Nobody is held up by them.
             Taken::Nothing if host.doubtful_rest > now => {
                 host.doubtful_rest = Instant::ZERO;
                 Next::Wait(now)
             }
-            // Those that rest with their kinds are not over.
             Taken::Nothing => {
-                let rests_until = rests_until.filter(|_| host.backlog.has_resting());
-                let wait = wait.map_or(rests_until, |wait| Some(rests_until.map_or(wait, |until| wait.min(until))));
-                wait.map_or(Next::Idle, Next::Wait)
+                let ended = host.kind_rest.as_mut().map(|rest| rest.end_doubt(now)).unwrap_or_default();
+                if ended.is_empty() && others_first && host.backlog.take_retry(now) {
+                    self.memory.changed(before, host.backlog.ram_bytes());
+                    return self.if_not_resting(id, now);
+                }
+                if !ended.is_empty() {
+                    ended.into_iter().for_each(|until| host.backlog.retry_sooner(until, now));
+                    return Next::Wait(now);
+                }
+                // Those that rest with their kinds are not over.
+                let next_end = host.kind_rest.as_ref().and_then(|rest| rest.next_end(now));
+                let next_end = next_end.filter(|_| host.backlog.has_resting());
+                [wait, next_end].into_iter().flatten().min().map_or(Next::Idle, Next::Wait)
             }
         }
     }
 
-    /// Puts the current URL off while its kind is left alone; whether it did. Without room it goes to the lane of those that rest.
+    /// The current URL, unless it was put off with its kind, or ended with it.
+    fn if_not_resting(&mut self, id: HostId, now: Instant) -> Next {
+        if self.rests_with_its_kind(id, now) { Next::Stale } else { Next::Current }
+    }
+
+    /// Puts the current URL off while its kind is left alone, or ends it with that; whether it did. Without room it goes to the lane of
+    /// those that rest.
     fn rests_with_its_kind(&mut self, id: HostId, now: Instant) -> bool {
-        let host = &self.hosts[id];
+        let host = &mut self.hosts[id];
         let Some(entry) = host.backlog.current() else { return false };
-        let Some(until) = host.kind_rests_until(now, &entry.url) else { return false };
-        let has_room = self.resting_room(id) > 0;
-        let Some(entry) = self.hosts[id].backlog.take_current() else { return false };
+        let is_given_up = host.is_of_kind_given_up(now, &entry.url);
+        let rests_until = host.kind_rests_until(now, &entry.url, entry.ticket.is_strangers);
+        let Some(until) = rests_until.or(is_given_up.then_some(now)) else { return false };
+        let Some(entry) = host.backlog.take_current() else { return false };
+        if is_given_up {
+            self.settle(entry, Failure::HostDead);
+            return true;
+        }
+        if let (Turn::Lane(_), Some(rest)) = (entry.turn, &mut host.kind_rest) {
+            rest.is_put_off_again();
+        }
         self.work.spend(STALE_WORK);
         // A lane has no room for the count of tries; one that was tried came from among those that are tried again.
-        if !has_room && entry.attempt == 0 {
+        if self.resting_room(id) == 0 && entry.attempt == 0 {
             self.lower(id, &entry, KindFacts::RESTING);
             return true;
         }

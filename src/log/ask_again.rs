@@ -18,6 +18,8 @@ pub struct AskAgain {
     /// From one to another, both among them.
     statuses: Vec<(u16, u16)>,
     causes: Vec<Failure>,
+    /// Pages that are not all that their server had to say.
+    are_cut: bool,
     prefixes: Vec<Box<str>>,
 }
 
@@ -32,7 +34,10 @@ impl AskAgain {
         let mut chosen = AskAgain::default();
         match text.split_once('=') {
             Some(("status", list)) => chosen.statuses = each(list.split(','), statuses)?,
-            Some(("cause", list)) => chosen.causes = each(list.split(','), cause)?,
+            Some(("cause", list)) => {
+                let (cut, causes): (Vec<_>, Vec<_>) = list.split(',').partition(|word| word.trim() == CUT);
+                (chosen.causes, chosen.are_cut) = (each(causes.into_iter(), cause)?, !cut.is_empty());
+            }
             Some(("prefix", list)) => chosen.prefixes = each(urls(list), prefix)?,
             Some((key, _)) => {
                 let guess = nearest(key, ["status", "cause", "prefix"].into_iter());
@@ -49,6 +54,7 @@ impl AskAgain {
         self.has_failed |= other.has_failed;
         self.statuses.extend(other.statuses);
         self.causes.extend(other.causes);
+        self.are_cut |= other.are_cut;
         self.prefixes.extend(other.prefixes);
         self
     }
@@ -58,10 +64,11 @@ impl AskAgain {
         *self != AskAgain::default()
     }
 
-    /// Whether a URL that ended so is.
-    pub fn is_of_end(&self, kind: EndKind) -> bool {
+    /// Whether a URL that ended so is, with a body that was cut or not.
+    pub fn is_of_end(&self, kind: EndKind, is_cut: bool) -> bool {
+        let has = |status: u16| self.statuses.iter().any(|(first, last)| (*first..=*last).contains(&status));
         match kind {
-            EndKind::Fetched(status) => self.statuses.iter().any(|(first, last)| (*first..=*last).contains(&status)),
+            EndKind::Fetched(status) => self.are_cut && is_cut || has(status),
             EndKind::Failed(failure) => {
                 self.causes.contains(&failure) || self.has_failed && failure != Failure::RobotsDenied
             }
@@ -74,6 +81,9 @@ impl AskAgain {
         self.prefixes.iter().any(|prefix| url.starts_with(&**prefix))
     }
 }
+
+/// The cause of a page that is not all that its server had to say.
+pub const CUT: &str = "cut";
 
 /// A status such as 404, or a class such as 5xx, from first to last.
 pub fn statuses(text: &str) -> Result<(u16, u16), String> {
@@ -145,21 +155,27 @@ mod tests {
             .map(|text| AskAgain::parse(text).expect(text))
             .fold(AskAgain::default(), AskAgain::and);
         let statuses =
-            [200, 400, 401, 402, 499, 500, 599, 600].map(|status| chosen.is_of_end(EndKind::Fetched(status)));
+            [200, 400, 401, 402, 499, 500, 599, 600].map(|status| chosen.is_of_end(EndKind::Fetched(status), true));
         assert_eq!(statuses, [false, false, true, false, false, true, true, false]);
         for failure in Failure::ALL {
             let is_named = matches!(failure, Failure::DnsFailed | Failure::Reset);
-            assert_eq!(chosen.is_of_end(EndKind::Failed(*failure)), is_named, "{failure:?}");
+            assert_eq!(chosen.is_of_end(EndKind::Failed(*failure), false), is_named, "{failure:?}");
             let is_failed = *failure != Failure::RobotsDenied;
-            assert_eq!(AskAgain::failed(true).is_of_end(EndKind::Failed(*failure)), is_failed);
+            assert_eq!(AskAgain::failed(true).is_of_end(EndKind::Failed(*failure), false), is_failed);
         }
         assert!(
-            AskAgain::parse("cause=robots-denied").expect("a name").is_of_end(EndKind::Failed(Failure::RobotsDenied))
+            AskAgain::parse("cause=robots-denied")
+                .expect("a name")
+                .is_of_end(EndKind::Failed(Failure::RobotsDenied), false)
         );
+        let cut = AskAgain::parse("cause=reset, cut").expect("both");
+        let ends =
+            [(EndKind::Fetched(200), true), (EndKind::Fetched(200), false), (EndKind::Failed(Failure::Reset), false)];
+        assert_eq!(ends.map(|(kind, is_cut)| cut.is_of_end(kind, is_cut)), [true, false, true]);
         let urls =
             ["http://a.test/x,y", "http://a.test/x,yz/w", "http://a.test/x", "https://b.test/", "http://b.test/"];
         assert_eq!(urls.map(|url| chosen.is_of_url(url)), [true, true, false, true, false]);
-        assert!(chosen.is_any() && !AskAgain::failed(false).is_any() && !chosen.is_of_end(EndKind::Reopened));
+        assert!(chosen.is_any() && !AskAgain::failed(false).is_any() && !chosen.is_of_end(EndKind::Reopened, false));
     }
 
     #[test]

@@ -23,7 +23,7 @@ mod replayed;
 mod urls;
 mod waiting_sites;
 
-pub use ask_again::{AskAgain, cause, prefix, statuses};
+pub use ask_again::{AskAgain, CUT, cause, prefix, statuses};
 pub use block::{LogKind, Owner};
 pub use ends::{End, EndEntries, EndKind, RecordPlace};
 pub use host_note::HostNote;

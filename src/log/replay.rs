@@ -279,7 +279,7 @@ impl Replay {
                     }
                     let mut is_again = false;
                     if let Some((chosen, again)) = &mut self.again {
-                        is_again = chosen.is_of_end(end.kind);
+                        is_again = chosen.is_of_end(end.kind, end.cut.is_some());
                         again.set(end.url, is_again);
                     }
                     self.over.set(end.url, !is_lost && !is_again && end.kind != EndKind::Reopened);

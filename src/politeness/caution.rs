@@ -72,13 +72,16 @@ impl Caution {
         }
     }
 
-    /// It answered, and did not complain.
-    pub fn is_fine(&mut self) {
+    /// It answered, and did not complain; with a page that `is_fine`: robots.txt and errors say little of how busy it is.
+    pub fn answered(&mut self, is_fine: bool) {
+        self.strange_for = self.strange_for.saturating_sub(1);
+        if !is_fine {
+            return;
+        }
         if self.in_row <= BROKEN_MAX {
             self.overloads = self.overloads.saturating_sub(self.of_first_row);
         }
         (self.in_row, self.of_first_row) = (0, 0);
-        self.strange_for = self.strange_for.saturating_sub(1);
         self.lately = self.lately.saturating_sub(1);
         self.fine += 1;
         if self.fine >= FORGIVEN_AFTER || self.overloads == 0 {
@@ -183,7 +186,7 @@ mod tests {
         let (mut caution, politeness) = (Caution::of_stranger(), Politeness { slow_start: 3, ..politeness() });
         let delays = [0; 4].map(|_| {
             let delay = caution.stretch(seconds(1), &politeness);
-            caution.is_fine();
+            caution.answered(true);
             delay
         });
         assert_eq!(delays, [3, 3, 1, 1].map(seconds));
@@ -192,18 +195,18 @@ mod tests {
     #[test]
     fn rests_double_and_are_forgiven_slowly() {
         let (mut caution, politeness) = (Caution::of_stranger(), politeness());
-        (0..2).for_each(|_| caution.is_fine());
+        (0..2).for_each(|_| caution.answered(true));
         let rests = [1, 2, 3, 4, 5, 6, 7, 8, 9].map(|url| caution.is_overloaded(of(url), &politeness));
         assert_eq!(rests, [10, 20, 40, 80, 160, 320, 640, 640, 640].map(seconds));
         assert_eq!(caution.stretch(seconds(1), &politeness), seconds(64));
         let mut delays = Vec::new();
         for _ in 0..7 * 16 {
-            caution.is_fine();
+            caution.answered(true);
             delays.push(caution.stretch(seconds(1), &politeness));
         }
         delays.dedup();
         assert_eq!(delays, [64, 32, 16, 8, 4, 2, 1].map(seconds));
-        (0..15).for_each(|_| caution.is_fine());
+        (0..15).for_each(|_| caution.answered(true));
         assert_eq!(
             [0; 3].map(|_| caution.is_overloaded(of(7), &politeness)),
             [seconds(10); 3],
@@ -218,7 +221,7 @@ mod tests {
         let mut rests = Vec::new();
         for url in 1..9 {
             rests.push(caution.is_overloaded(of(url), &politeness));
-            (0..15).for_each(|_| caution.is_fine());
+            (0..15).for_each(|_| caution.answered(true));
         }
         assert_eq!(rests, [10, 20, 40, 80, 160, 320, 640, 640].map(seconds));
         assert!(!caution.is_of_host(), "each costs its URL a try: the next one may be let through");
@@ -226,7 +229,7 @@ mod tests {
         for url in [1, 2, 1, 2, 1, 2] {
             let rest = caution.is_overloaded(Complaint { is_again: true, is_of_page: true, ..of(url) }, &politeness);
             assert_eq!(rest, seconds(0), "others were answered well since");
-            caution.is_fine();
+            caution.answered(true);
         }
         assert_eq!(caution.stretch(seconds(1), &politeness), seconds(1));
     }
@@ -237,13 +240,13 @@ mod tests {
         let politeness = politeness();
         for (broken, stretched) in [(1, 1), (3, 1), (4, 1), (5, 16)] {
             let mut caution = Caution::of_stranger();
-            (0..4).for_each(|_| caution.is_fine());
+            (0..4).for_each(|_| caution.answered(true));
             (0..broken).for_each(|url| _ = caution.is_overloaded(of(url), &politeness));
-            caution.is_fine();
+            caution.answered(true);
             assert_eq!(caution.stretch(seconds(1), &politeness), seconds(stretched), "{broken}");
             // The next row is no accident.
             (0..2).for_each(|url| _ = caution.is_overloaded(of(90 + url), &politeness));
-            caution.is_fine();
+            caution.answered(true);
             assert!(caution.stretch(seconds(1), &politeness) >= seconds(4), "{broken}");
         }
     }

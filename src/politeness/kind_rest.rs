@@ -1,18 +1,21 @@
-//! The rests of kinds of URLs that complain while their host's other kinds do not.
+//! The rests of kinds of URLs that complain or fail while their host's other kinds do not.
 //!
-//! Decides: a kind of URLs speaks for itself alone where others were answered well since it complained last: anyone may link to a
-//! broken script forty times. It rests alone then. One that was answered well before is the host's voice as soon as
-//! another such kind has complained lately, too: a limiter lets some of each kind through, and an overloaded server
-//! nothing; and as soon as some of its own URLs were answered well between two complaints. One that never was rests twice as long each time, and after its second complaint also while nothing was answered well: others
-//! are asked next, and show which of the two it is.
-//! One script has many spellings, so after two such complaints of different kinds all kinds rest for a while of which nothing is known
-//! yet, until one of them is answered well.
-//! After [`BROKEN_FROM`] such complaints a kind's URLs have one try each, so that a crawl ends.
-//! Invariants: pure; a Retry-After is always obeyed by the host or the origin; the complaint of a host that has answered nothing well
-//! is its own.
+//! Decides: anyone may link to a broken script forty times, under as many names. So what a kind of URLs says that never was answered
+//! well is the host's where it complains, and its own where it fails; and in both cases it and all other such kinds are in
+//! *doubt*: they have a tenth of the host's time together while others wait, those that only strangers link to apart from the host's own.
+//! One that complained or failed beside others that are answered rests for a while even if nothing else waits.
+//! A kind that was answered well before speaks for itself alone where others were answered well since it complained last. It rests alone
+//! then, twice as long each time. It is the host's voice as soon as another such kind has complained lately, too, or as some of
+//! its URLs, or of one that complained shortly before, were answered well between two complaints: a limiter lets some of each kind
+//! through, and an overloaded server nothing. Then it is in doubt as well, and others are asked before it.
+//! After [`BROKEN_FROM`] complaints beside others that are answered, URLs of a kind that never was have one try each; and a kind that
+//! has done nothing else for six hours is given up for a while, so that a crawl ends.
+//! Invariants: pure; a Retry-After is always obeyed by the host or the origin; where nothing else waits, no doubt holds a URL up.
 //! Limits: [`KINDS_MAX`] kinds that complained are known; of more, the one whose rest ends first is forgotten. Kinds that
 //! were answered well are known by one of [`FINE_BITS`] bits: where two share one, the host rests.
 
+use super::pace::STORM_MAX;
+use super::streak::GIVEN_UP_FOR;
 use crate::config::Politeness;
 use crate::time::{Duration, Instant};
 
@@ -20,51 +23,74 @@ use crate::time::{Duration, Instant};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FineKinds([u64; FINE_BITS / 64]);
 
+/// Of which kind a URL is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KindOfUrl {
+    /// A hash of the kind.
+    pub kind: u32,
+    /// Only other sites link to it.
+    pub is_strangers: bool,
+}
+
 /// What is known of the kinds of a host that have complained.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct KindRest {
     complained: Vec<Complained>,
     /// URLs that were answered well.
     well: u32,
-    /// Kinds of which nothing was known when they complained, since one was answered well.
-    strangers: u32,
-    /// URLs that had been answered well when one of these complained last.
-    strangers_well: u32,
+    /// URLs that had been answered well when a kind failed last of which nothing was known.
+    unknown_failed: Option<u32>,
     /// The kind that complained last of those that were answered well before, and URLs that had been answered well then.
     of_fine: Option<(u32, u32)>,
+    /// The kind that was answered well last of those that had complained, and URLs that had been answered well then.
+    mended: Option<(u32, u32)>,
+    /// Until when kinds in doubt are left alone while others wait.
+    doubt_until: [Instant; 3],
     /// The last response was a complaint, or none came: others are asked before that URL is tried again.
     others_first: bool,
     /// Hashes of the URLs that complained last, the latest first; 0: none.
     urls: [u32; URLS],
-    /// Until when kinds of which nothing is known are left alone.
-    strangers_until: Instant,
+    lap: Lap,
+}
+
+/// Looking through the URLs that were put off with their kinds: some of them after each end of a rest.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Lap {
+    /// When the next rest ends.
+    next: Instant,
+    /// So many were put off again.
+    put_off: u32,
 }
 
 /// A kind that complained.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Complained {
     /// A hash of the kind.
     kind: u32,
-    complaints: u32,
-    /// Those that were its own.
+    /// Complaints beside others that were answered well, since one of its own was.
     own: u32,
+    /// The first of these.
+    since: Instant,
     /// URLs of other kinds that had been answered well by its last complaint, and all of its own.
     well: u32,
     /// One of its own was answered well since.
     is_mended: bool,
+    /// It was answered well before, and what it said last is its host's.
+    is_in_doubt: bool,
     until: Instant,
+    /// Until when all its URLs end.
+    given_up_until: Instant,
 }
 
 impl FineKinds {
-    /// A URL of this kind was answered well; whether that is new.
-    pub fn note(&mut self, kind: u32) -> bool {
-        let is_new = !self.has(kind);
+    /// A URL of this kind was answered well.
+    pub fn note(&mut self, kind: u32) {
         let (word, bit) = place(kind);
         self.0.get_mut(word).into_iter().for_each(|word| *word |= bit);
-        is_new
     }
 
-    fn has(&self, kind: u32) -> bool {
+    /// Whether one was.
+    pub fn has(&self, kind: u32) -> bool {
         let (word, bit) = place(kind);
         self.0.get(word).is_some_and(|word| word & bit != 0)
     }
@@ -82,17 +108,17 @@ impl FineKinds {
 }
 
 impl KindRest {
-    /// A URL of this kind was answered well; whether for the first time.
-    pub fn is_fine(&mut self, kind: u32, is_new: bool) {
+    /// A URL of this kind was answered well.
+    pub fn is_fine(&mut self, kind: u32) {
         self.others_first = false;
         self.well = self.well.wrapping_add(1);
-        if let Some(known) = self.complained.iter_mut().find(|known| known.kind == kind) {
-            (known.well, known.own, known.until) = (known.well.wrapping_add(1), 0, Instant::ZERO);
-            known.is_mended = true;
+        let well = self.well.wrapping_add(1);
+        let Some(known) = self.complained.iter_mut().find(|known| known.kind == kind) else { return };
+        if !known.is_mended {
+            self.mended = Some((kind, self.well));
         }
-        if is_new {
-            (self.strangers, self.strangers_until) = (0, Instant::ZERO);
-        }
+        *known = Complained { kind, well, is_mended: true, ..Complained::default() };
+        self.lap.next = Instant::ZERO;
     }
 
     /// The URL of this hash complained; whether it did so before, as far as is known.
@@ -114,8 +140,8 @@ impl KindRest {
         self.others_first
     }
 
-    /// A URL of this kind complained and named no time, or `failed` to be answered, for which it rests for so long at least. Whether that
-    /// is the kind's own.
+    /// A URL of this kind complained and named no time, or `failed` to be answered and took so long. Whether that is the kind's own, and
+    /// not its host's.
     pub fn complained(
         &mut self,
         now: Instant,
@@ -123,51 +149,69 @@ impl KindRest {
         failed: Option<Duration>,
         politeness: &Politeness,
     ) -> bool {
-        let rest = |doublings: u32| {
-            let rest = politeness.retry_delay * (1 << doublings);
-            now + rest.min(politeness.backoff_max.max(politeness.retry_delay)).max(failed.unwrap_or_default())
-        };
         self.others_first = true;
-        let was_fine = fine.has(kind);
-        let of_fine = self.of_fine.filter(|(other, well)| *other != kind && self.well.wrapping_sub(*well) <= LATELY);
+        let (was_fine, well) = (fine.has(kind), self.well);
+        let has_lately =
+            |last: Option<(u32, u32)>, most| last.is_some_and(|(of, at)| of != kind && well.wrapping_sub(at) <= most);
+        let has_another_fine = has_lately(self.of_fine, LATELY);
+        let has_another_mended = has_lately(self.mended, MENDED_LATELY);
         let known = self.complained.iter().position(|known| known.kind == kind);
         let at = known.unwrap_or_else(|| self.admit(kind));
         let Some(this) = self.complained.get_mut(at) else { return false };
-        this.complaints = this.complaints.saturating_add(1);
         // An overloaded server has answered nothing since.
         let others_are_fine = fine.has_another(kind)
             && match known {
-                Some(_) => this.well != self.well,
-                None => was_fine || self.strangers == 0 || self.strangers_well != self.well,
+                Some(_) => this.well != well,
+                None => was_fine || failed.is_none() || self.unknown_failed != Some(well),
             };
         // A limiter lets some through.
-        let is_limited = was_fine && this.is_mended;
-        let is_own = !is_limited && others_are_fine && of_fine.is_none() || !was_fine && this.complaints == 2;
-        (this.well, this.is_mended) = (self.well, false);
-        if is_own {
+        let is_limited = this.is_mended || has_another_mended;
+        let is_own = others_are_fine && if was_fine { !is_limited && !has_another_fine } else { failed.is_some() };
+        (this.well, this.is_mended, this.is_in_doubt) = (well, false, was_fine && !is_own);
+        if others_are_fine && (is_own || !was_fine) {
             this.own = this.own.saturating_add(1);
+            this.since = if this.own == 1 { now } else { this.since };
+            if this.own >= BROKEN_FROM && now.since(this.since) >= STORM_MAX {
+                this.given_up_until = now + GIVEN_UP_FOR;
+            }
+        }
+        if this.own > 0 && (is_own || !was_fine) {
+            let doublings =
+                if was_fine { (this.own - 1).min(DOUBLINGS_MAX) } else { this.own.min(UNKNOWN_DOUBLINGS_MAX) };
+            let doubled = politeness.retry_delay * (1 << doublings);
             this.until = match failed {
                 // One that broke off says nothing of the next.
-                Some(least) if was_fine && this.own == 1 => now + least,
-                _ if was_fine => rest((this.own - 1).min(FINE_DOUBLINGS_MAX)),
-                _ => rest(this.own.min(DOUBLINGS_MAX)),
+                Some(took) if was_fine && this.own == 1 => now + took * FAILED_REST_FACTOR,
+                _ => now + doubled.min(politeness.backoff_max.max(politeness.retry_delay)),
             };
+            self.lap.next = self.lap.next.min(this.until);
         }
-        if was_fine {
-            self.of_fine = Some((kind, self.well));
-        } else if known.is_none() && !fine.is_empty() {
-            self.strangers = self.strangers.saturating_add(1);
-            self.strangers_well = self.well;
-            if self.strangers > 1 {
-                self.strangers_until = rest(1);
-            }
+        match was_fine {
+            true => self.of_fine = Some((kind, well)),
+            false => self.unknown_failed = Some(well),
         }
         is_own
     }
 
+    /// What a URL of this kind said has cost its host so much time, which now rests until then. Kinds of which nothing good is known, and
+    /// such as speak for their host, are left alone for longer while others wait.
+    pub fn doubt(&mut self, rests_until: Instant, of: KindOfUrl, fine: &FineKinds, cost: Duration) {
+        let until = rests_until + (cost * DOUBT_FACTOR).min(DOUBT_MAX);
+        let known = self.complained.iter_mut().find(|known| known.kind == of.kind);
+        let place = match fine.has(of.kind) {
+            true => {
+                known.into_iter().for_each(|known| known.is_in_doubt = true);
+                OF_FINE
+            }
+            false => usize::from(of.is_strangers),
+        };
+        self.doubt_until.get_mut(place).into_iter().for_each(|of_these| *of_these = until.max(*of_these));
+        self.lap.next = self.lap.next.min(until);
+    }
+
     /// A place for a kind that complains for the first time, as far as is known.
     fn admit(&mut self, kind: u32) -> usize {
-        let new = Complained { kind, complaints: 0, own: 0, well: self.well, is_mended: false, until: Instant::ZERO };
+        let new = Complained { kind, well: self.well, ..Complained::default() };
         if self.complained.len() < KINDS_MAX {
             self.complained.push(new);
             return self.complained.len() - 1;
@@ -183,20 +227,51 @@ impl KindRest {
         !fine.has(kind) && self.find(kind).is_some_and(|known| known.own >= BROKEN_FROM)
     }
 
-    /// Until when some kind is left alone; `None`: none is.
-    pub fn any_rests_until(&self, now: Instant) -> Option<Instant> {
-        let last = self.complained.iter().map(|known| known.until).max().max(Some(self.strangers_until));
-        last.filter(|until| *until > now)
+    /// Whether URLs of this kind end without a request.
+    pub fn is_given_up(&self, now: Instant, kind: u32) -> bool {
+        self.find(kind).is_some_and(|known| known.given_up_until > now)
+    }
+
+    /// When the next rest of a kind ends; `None`: none rests.
+    pub fn next_end(&self, now: Instant) -> Option<Instant> {
+        let ends = self.complained.iter().map(|known| known.until).chain(self.doubt_until);
+        ends.filter(|end| *end > now).min()
     }
 
     /// Until when URLs of this kind are left alone; `None`: they are not.
-    pub fn rests_until(&self, now: Instant, kind: u32, fine: &FineKinds) -> Option<Instant> {
-        let until = match self.find(kind) {
-            Some(known) => known.until,
-            None if fine.has(kind) => Instant::ZERO,
-            None => self.strangers_until,
+    pub fn rests_until(&self, now: Instant, of: KindOfUrl, fine: &FineKinds) -> Option<Instant> {
+        let known = self.find(of.kind);
+        let place = match fine.has(of.kind) {
+            true => known.filter(|known| known.is_in_doubt).map(|_| OF_FINE),
+            false => Some(usize::from(of.is_strangers)),
         };
-        (until > now).then_some(until)
+        let doubt_until = place.and_then(|place| self.doubt_until.get(place)).copied();
+        known.map(|known| known.until).max(doubt_until).filter(|until| *until > now)
+    }
+
+    /// Nothing else waits: there is no doubt any more. Until when there was.
+    pub fn end_doubt(&mut self, now: Instant) -> Vec<Instant> {
+        let ended = std::mem::take(&mut self.doubt_until);
+        self.lap.next = Instant::ZERO;
+        ended.into_iter().filter(|until| *until > now).collect()
+    }
+
+    /// Whether the URLs that were put off without a time are left alone: after each end of a rest they are looked through until
+    /// [`LAP_MAX`] have been put off again.
+    pub fn is_lap_over(&mut self, now: Instant) -> bool {
+        let Some(next) = self.next_end(now) else {
+            self.lap = Lap::default();
+            return false;
+        };
+        if self.lap.next <= now {
+            self.lap = Lap { next, put_off: 0 };
+        }
+        self.lap.put_off >= LAP_MAX
+    }
+
+    /// A URL was taken from among these, and its kind rests.
+    pub fn is_put_off_again(&mut self) {
+        self.lap.put_off = self.lap.put_off.saturating_add(1);
     }
 
     fn find(&self, kind: u32) -> Option<&Complained> {
@@ -210,16 +285,27 @@ fn place(kind: u32) -> (usize, u64) {
     (bit / 64, 1 << (bit % 64))
 }
 
-/// A rest is doubled so often at most.
-const DOUBLINGS_MAX: u32 = 3;
-/// That of a kind that was answered well before: so that a few URLs of it are asked for while it is under maintenance.
-const FINE_DOUBLINGS_MAX: u32 = 6;
+/// The place of kinds that were answered well among those in doubt; before it those of the host's own pages, and of strangers.
+const OF_FINE: usize = 2;
+/// What is in doubt has a tenth of the time.
+const DOUBT_FACTOR: u32 = 9;
+const DOUBT_MAX: Duration = Duration::from_secs(3_600);
+/// A rest is doubled so often at most, so that a few URLs of a kind are asked for while it is under maintenance.
+const DOUBLINGS_MAX: u32 = 6;
+/// The same of one that never was answered well: its URLs have not many tries.
+const UNKNOWN_DOUBLINGS_MAX: u32 = 3;
+/// A kind whose first failure was waited for rests for so many times that wait.
+const FAILED_REST_FACTOR: u32 = 3;
 /// Complaints that are a kind's own.
 const BROKEN_FROM: u32 = 8;
-const KINDS_MAX: usize = 8;
+const KINDS_MAX: usize = 16;
 const URLS: usize = 8;
+/// A millisecond's work.
+const LAP_MAX: u32 = 256;
 /// A complaint is not forgotten before so many URLs were answered well.
 const LATELY: u32 = 16;
+/// A limiter has let some of a kind through, and meets another kind within so many that were answered well.
+const MENDED_LATELY: u32 = 64;
 const FINE_BITS: usize = 256;
 
 #[cfg(test)]
@@ -239,111 +325,167 @@ mod tests {
     }
 
     impl Bed {
-        fn is_fine(&mut self, kind: u32) {
-            let is_new = self.fine.note(kind);
-            self.rest.is_fine(kind, is_new);
+        fn are_fine(&mut self, kinds: &[u32]) {
+            for kind in kinds {
+                self.fine.note(*kind);
+                self.rest.is_fine(*kind);
+            }
         }
 
-        /// Whether that is the kind's own.
-        fn complains(&mut self, now: u64, kind: u32) -> bool {
+        fn ends_badly(&mut self, now: u64, kind: u32, failed: Option<Duration>) -> bool {
             let politeness = Politeness { retry_delay: Duration::from_secs(10), ..Config::default().politeness };
-            self.rest.complained(at(now), (kind, &self.fine), None, &politeness)
+            self.rest.complained(at(now), (kind, &self.fine), failed, &politeness)
         }
 
-        /// For how many seconds it rests.
-        fn rests(&self, now: u64, kind: u32) -> u64 {
-            let until = self.rest.rests_until(at(now), kind, &self.fine);
-            until.map_or(0, |until| until.since(at(now)).as_secs())
+        /// Whether a complaint is the kind's own.
+        fn complains(&mut self, now: u64, kind: u32) -> bool {
+            self.ends_badly(now, kind, None)
+        }
+
+        fn fails(&mut self, now: u64, kind: u32) -> bool {
+            self.ends_badly(now, kind, Some(Duration::from_secs(20)))
+        }
+
+        /// A complaint made the host rest for ten seconds.
+        fn doubt(&mut self, now: u64, kind: u32, is_strangers: bool) {
+            let of = KindOfUrl { kind, is_strangers };
+            self.rest.doubt(at(now + 10), of, &self.fine, Duration::from_secs(10));
+        }
+
+        /// For how many seconds it rests, linked to by the host itself or only by strangers.
+        fn rests(&self, now: u64, kind: u32) -> [u64; 2] {
+            [false, true].map(|is_strangers| {
+                let until = self.rest.rests_until(at(now), KindOfUrl { kind, is_strangers }, &self.fine);
+                until.map_or(0, |until| until.since(at(now)).as_secs())
+            })
         }
     }
 
     #[test]
-    fn a_broken_script_rests_alone_and_longer_each_time() {
+    fn a_part_that_worked_rests_alone_and_longer_each_time_until_it_is_given_up() {
         let mut bed = Bed::default();
-        bed.is_fine(8);
-        let mut rests = Vec::new();
-        for round in 0..4 {
-            let now = 1_000 * round;
-            bed.is_fine(8);
+        bed.are_fine(&[7, 8]);
+        let (mut now, mut rests) = (0, Vec::new());
+        while !bed.rest.is_given_up(at(now), 7) {
+            bed.are_fine(&[8]);
             assert!(bed.complains(now, 7));
-            rests.push(bed.rests(now, 7));
-            assert_eq!((bed.rests(now, 8), bed.rests(now + 100, 7)), (0, 0));
-            assert!(bed.rest.any_rests_until(at(now)).is_some());
+            let [rest, _] = bed.rests(now, 7);
+            assert_eq!((bed.rests(now, 8), bed.rest.next_end(at(now))), ([0, 0], Some(at(now + rest))));
+            rests.push(rest);
+            now += rest;
         }
-        assert_eq!(rests, [20, 40, 80, 80]);
-        for _ in 4..BROKEN_FROM {
-            assert!(!bed.rest.is_broken(7, &bed.fine));
-            bed.is_fine(8);
-            assert!(bed.complains(9_000, 7));
+        assert_eq!((&rests[..9], rests.len()), (&[10, 20, 40, 80, 160, 320, 640, 640, 640][..], 40));
+        let given_up = now - rests[39];
+        assert!(given_up >= 6 * 3_600 && !bed.rest.is_given_up(at(given_up + 3_601), 7), "{given_up}");
+        bed.are_fine(&[7]);
+        assert!(!bed.rest.is_given_up(at(now), 7));
+        assert_eq!(bed.rests(now, 7), [0, 0]);
+    }
+
+    #[test]
+    fn what_never_worked_complains_for_its_host_and_fails_for_itself() {
+        let mut bed = Bed::default();
+        assert!(!bed.complains(1, 40) && !bed.fails(1, 41), "nothing was ever fine");
+        bed.are_fine(&[8]);
+        assert!((0..9).all(|now| !bed.complains(now, 7)));
+        bed.are_fine(&[8]);
+        assert!(bed.fails(1, 50) && !bed.fails(1, 51) && !bed.fails(1, 50), "others are asked next");
+        bed.are_fine(&[8]);
+        assert!(bed.fails(1, 52) && !bed.complains(1, 53));
+        // Each URL of a kind that never worked beside others has one try in the end.
+        for _ in 0..BROKEN_FROM {
+            assert!(!bed.rest.is_broken(9, &bed.fine));
+            bed.are_fine(&[8]);
+            bed.complains(1, 9);
         }
-        assert!(bed.rest.is_broken(7, &bed.fine));
-        // It was mended: what it says now and then is the host's, and its URLs have all their tries.
-        bed.is_fine(7);
-        assert_eq!((bed.rest.is_broken(7, &bed.fine), bed.rests(9_000, 7)), (false, 0));
-        assert!(!bed.complains(9_000, 7));
+        assert!(bed.rest.is_broken(9, &bed.fine));
+        bed.are_fine(&[9]);
+        assert!(!bed.rest.is_broken(9, &bed.fine));
+    }
+
+    /// Scripts that never worked, under as many names as there are.
+    #[test]
+    fn what_is_in_doubt_has_a_tenth_of_the_time_while_others_wait() {
+        let mut bed = Bed::default();
+        bed.are_fine(&[8]);
+        bed.complains(0, 40);
+        bed.doubt(0, 40, true);
+        assert_eq!([40, 41, 8].map(|kind| bed.rests(0, kind)), [[20, 100], [0, 100], [0, 0]], "strangers link to it");
+        bed.doubt(0, 42, false);
+        assert_eq!([40, 41, 8].map(|kind| bed.rests(50, kind)), [[50, 50], [50, 50], [0, 0]]);
+        bed.are_fine(&[41]);
+        assert_eq!([40, 41].map(|kind| bed.rests(50, kind)), [[50, 50], [0, 0]]);
+        assert_eq!((bed.rest.end_doubt(at(50)), bed.rests(50, 40)), (vec![at(100); 2], [0, 0]));
+        assert_eq!(bed.rest.end_doubt(at(50)), []);
     }
 
     /// Maintenance: what was answered well before says nothing of now.
     #[test]
     fn what_is_answered_no_more_is_the_host() {
         let mut bed = Bed::default();
-        bed.is_fine(8);
-        let own: Vec<bool> = (0..6).map(|_| bed.complains(1, 7)).collect();
-        assert_eq!(own, [true, true, false, false, false, false], "then others are asked");
-        let own: Vec<bool> = (40..46).map(|kind| bed.complains(1, kind)).collect();
-        assert_eq!(own, [false; 6]);
-        bed.is_fine(8);
-        assert!(bed.complains(1, 7) && bed.complains(1, 50) && !bed.complains(1, 51));
+        bed.are_fine(&[7, 8]);
+        let own: Vec<bool> = [7, 7, 8, 7, 9, 8].map(|kind| bed.complains(1, kind)).into();
+        assert_eq!(own, [true, false, false, false, false, false]);
+        bed.doubt(1, 7, false);
+        assert_eq!([7, 8, 9].map(|kind| bed.rests(1, kind)[0]), [100, 100, 20], "those that were fine are in doubt");
+        bed.are_fine(&[7]);
+        assert_eq!(bed.rests(1, 7), [0, 0]);
     }
 
     /// A limiter lets some of each kind through; an overloaded server answers nothing else.
     #[test]
-    fn what_complains_now_and_then_or_everywhere_is_the_host() {
+    fn what_complains_now_and_then_is_the_host() {
         let mut bed = Bed::default();
         for round in 0..9 {
-            bed.is_fine(7);
-            bed.is_fine(8);
+            bed.are_fine(&[7, 8]);
             // The first of all may be one page's, and rests no longer than the host would.
-            assert_eq!((bed.complains(1, 7), bed.rests(1, 7)), if round == 0 { (true, 10) } else { (false, 0) });
+            assert_eq!((bed.complains(1, 7), bed.rests(1, 7)[0]), if round == 0 { (true, 10) } else { (false, 0) });
             assert!(!bed.complains(1, 8));
         }
         // One kind alone complains of late, while others are answered.
-        (0..20).for_each(|_| bed.is_fine(8));
-        bed.is_fine(7);
+        (0..20).for_each(|_| bed.are_fine(&[8]));
+        bed.are_fine(&[7]);
         assert!(!bed.complains(1, 7), "some are let through");
         for rest in [10, 20, 40] {
-            bed.is_fine(8);
-            assert_eq!((bed.complains(1, 7), bed.rests(1, 7)), (true, rest));
+            bed.are_fine(&[8]);
+            assert_eq!((bed.complains(1, 7), bed.rests(1, 7)[0]), (true, rest));
         }
-        // Nothing else is answered any more.
-        assert!(!bed.complains(1, 7) && bed.rest.others_first());
-        assert!(!bed.rest.url_complained(1) && !bed.rest.url_complained(2) && bed.rest.url_complained(1));
-        (10..17).for_each(|url| assert!(!bed.rest.url_complained(url)));
-        assert!(bed.rest.url_complained(1) && !bed.rest.url_complained(2));
-        let mut bed = Bed::default();
-        let own: Vec<bool> = (0..5).map(|_| bed.complains(1, 7)).collect();
-        assert_eq!(own, [false, true, false, false, false], "once, so that others are asked");
-        assert!((8..40).all(|kind| !bed.complains(1, kind)), "nothing was ever fine");
+        // Of another kind some were let through a while ago, and not so long ago.
+        for (between, is_own) in [(100, true), (30, false)] {
+            let mut bed = Bed::default();
+            bed.are_fine(&[6, 7, 8]);
+            assert!(bed.complains(1, 6));
+            bed.are_fine(&[6]);
+            (0..between).for_each(|_| bed.are_fine(&[8]));
+            assert_eq!(bed.complains(1, 7), is_own, "{between}");
+        }
     }
 
-    /// One script under forty spellings, or forty scripts: those that were answered well go on.
     #[test]
-    fn broken_scripts_by_turns_rest_together() {
+    fn urls_that_complained_are_known_for_a_while() {
+        let mut rest = KindRest::default();
+        assert!(!rest.url_complained(1) && !rest.url_complained(2) && rest.url_complained(1) && rest.others_first());
+        (10..17).for_each(|url| assert!(!rest.url_complained(url)));
+        assert!(rest.url_complained(1) && !rest.url_complained(2));
+    }
+
+    /// What was put off is looked through after each end of a rest, and not all the time.
+    #[test]
+    fn a_lap_is_short() {
         let mut bed = Bed::default();
-        bed.is_fine(7);
-        let mut rests = Vec::new();
-        for kind in 40..80 {
-            let now = 1_000 * u64::from(kind);
-            bed.is_fine(7);
-            assert!(bed.complains(now, kind), "{kind}");
-            assert_eq!(bed.rests(now, 7), 0);
-            rests.push(bed.rests(now, 99));
+        bed.are_fine(&[7, 8]);
+        assert!(!bed.rest.is_lap_over(at(0)), "nothing rests");
+        assert!(bed.complains(0, 7));
+        for now in [0, 10] {
+            for _ in 0..LAP_MAX {
+                assert!(!bed.rest.is_lap_over(at(now)));
+                bed.rest.is_put_off_again();
+            }
+            assert!(bed.rest.is_lap_over(at(now)));
+            bed.are_fine(&[8]);
+            assert!(bed.complains(now, 7));
         }
-        assert_eq!((&rests[..4], rests[39]), (&[0, 20, 20, 20][..], 20), "what nothing is known of waits");
-        // One of them works: the next is asked at once.
-        bed.is_fine(7);
-        assert!(bed.complains(100_000, 120));
-        bed.is_fine(98);
-        assert_eq!((bed.rests(100_000, 99), bed.rests(100_000, 120)), (0, 20), "that one rests on");
+        bed.are_fine(&[7]);
+        assert!(!bed.rest.is_lap_over(at(11)));
     }
 }

@@ -19,7 +19,7 @@ mod turns;
 
 pub use caution::{Caution, Complaint};
 pub use key::Key;
-pub use kind_rest::{FineKinds, KindRest};
+pub use kind_rest::{FineKinds, KindOfUrl, KindRest};
 pub use ledger::{HOLD_SLACK, Ledger};
 pub use operators::Operators;
 pub use pace::{GivenUp, HostPace, Try, is_overload};

@@ -187,12 +187,13 @@ impl HostPace {
     }
 
     /// A request ended that `took` so long; the host may have complained so, and asked to be left alone for a while. Without a
-    /// `complaint` a 429 or 503 is none of the host, but of one origin or kind of URLs.
+    /// `complaint` a 429 or 503 is none of the host, but of one origin or kind of URLs. A response that `is_fine` is a page's, and no
+    /// failure.
     pub fn ended(
         &mut self,
         now: Instant,
         took: Duration,
-        outcome: &Outcome,
+        (outcome, is_fine): (&Outcome, bool),
         complaint: Option<(Complaint, Option<Duration>)>,
         politeness: &Politeness,
     ) {
@@ -209,7 +210,7 @@ impl HostPace {
                 self.took = took;
                 // The delay is that before this response: a stranger's holds until it has answered so often.
                 rest = self.delay(politeness);
-                self.caution.is_fine();
+                self.caution.answered(is_fine);
             }
             // Says nothing of the host: when the proxy is there again, all hosts must be.
             Outcome::Failed(Failure::ProxyFailed | Failure::ProxyUnreachable) => rest = politeness.retry_delay,
@@ -301,7 +302,7 @@ pub fn is_overload(status: u16) -> bool {
 }
 
 /// A host that complains of everything for so long is given up like one that fails: maintenance ends sooner.
-const STORM_MAX: Duration = Duration::from_secs(6 * 3_600);
+pub(super) const STORM_MAX: Duration = Duration::from_secs(6 * 3_600);
 
 #[cfg(test)]
 mod tests {
@@ -331,7 +332,7 @@ mod tests {
 
     fn ended(pace: &mut HostPace, seconds: u64, outcome: &Outcome, politeness: &Politeness) {
         let asked = if let Outcome::Fetched(fetched) = outcome { fetched.retry_after } else { None };
-        pace.ended(at(seconds), Duration::ZERO, outcome, Some((of(seconds), asked)), politeness);
+        pace.ended(at(seconds), Duration::ZERO, (outcome, true), Some((of(seconds), asked)), politeness);
     }
 
     #[test]
@@ -362,7 +363,7 @@ mod tests {
                 pace.ended(
                     at(now),
                     Duration::from_secs(seconds),
-                    &fetched(200, None),
+                    (&fetched(200, None), true),
                     Some((of(0), None)),
                     &politeness,
                 );
@@ -379,7 +380,13 @@ mod tests {
         politeness.response_factor = 100;
         let gap = |pace: HostPace, politeness: &Politeness, took| {
             let mut pace = pace;
-            pace.ended(at(100), Duration::from_secs(took), &fetched(200, None), Some((of(0), None)), politeness);
+            pace.ended(
+                at(100),
+                Duration::from_secs(took),
+                (&fetched(200, None), true),
+                Some((of(0), None)),
+                politeness,
+            );
             pace.not_before().since(at(100)).as_secs()
         };
         assert_eq!(gap(agreed(0, 1, ""), &politeness, 9), 0, "of a line");
@@ -404,12 +411,12 @@ mod tests {
         let mut pace = agreed(7, 1, "");
         ended(&mut pace, 100, &fetched(200, None), &politeness);
         assert_eq!(pace.not_before(), at(107));
-        pace.ended(at(200), Duration::from_secs(5), &fetched(200, None), Some((of(0), None)), &politeness);
+        pace.ended(at(200), Duration::from_secs(5), (&fetched(200, None), true), Some((of(0), None)), &politeness);
         assert_eq!(pace.not_before(), at(210), "twice as long as the response took");
         pace.obey_crawl_delay(Duration::from_secs(30), &politeness);
         assert_eq!(pace.not_before(), at(230));
         let mut several = agreed(3, 4, "");
-        several.ended(at(10), Duration::from_secs(5), &fetched(200, None), Some((of(0), None)), &politeness);
+        several.ended(at(10), Duration::from_secs(5), (&fetched(200, None), true), Some((of(0), None)), &politeness);
         assert_eq!(several.not_before(), at(13), "how long it took says little where several go at once");
     }
 
@@ -418,7 +425,7 @@ mod tests {
         let (mut pace, mut politeness) = (HostPace::new(), politeness());
         politeness.response_factor = 2;
         let mut waits = vec![pace.wait(&politeness)];
-        pace.ended(at(10), Duration::from_secs(3), &fetched(200, None), Some((of(0), None)), &politeness);
+        pace.ended(at(10), Duration::from_secs(3), (&fetched(200, None), true), Some((of(0), None)), &politeness);
         waits.push(pace.wait(&politeness));
         pace.obey_crawl_delay(Duration::from_secs(5), &politeness);
         waits.push(pace.wait(&politeness));
@@ -440,7 +447,7 @@ mod tests {
         let terms = HostTerms { delay: Some(Duration::ZERO), hours: None, concurrency: 8, is_mine: true };
         let mut pace = HostPace::new().under(terms);
         assert_eq!(pace.requests_max(), 8, "from the start");
-        pace.ended(at(10), Duration::from_secs(9), &fetched(200, None), Some((of(0), None)), &politeness);
+        pace.ended(at(10), Duration::from_secs(9), (&fetched(200, None), true), Some((of(0), None)), &politeness);
         assert_eq!((pace.not_before(), pace.requests_max()), (at(10), 8));
         ended(&mut pace, 20, &fetched(503, Some(60)), &politeness);
         assert_eq!((pace.not_before(), pace.requests_max()), (at(80), 1));
@@ -463,14 +470,14 @@ mod tests {
         assert_eq!(pace.not_before(), at(31), "from the latest beginning on");
         for second in 0..7 {
             let (began, asked) = (Duration::from_secs(5 + second), (second == 2).then(|| Duration::from_secs(500)));
-            pace.ended(at(40 + second), began, &fetched(429, None), Some((of(second), asked)), &politeness);
+            pace.ended(at(40 + second), began, (&fetched(429, None), true), Some((of(second), asked)), &politeness);
         }
         assert_eq!(pace.not_before(), at(542), "none of them moves it back");
-        pace.ended(at(48), Duration::from_secs(18), &fetched(200, None), Some((of(9), None)), &politeness);
+        pace.ended(at(48), Duration::from_secs(18), (&fetched(200, None), true), Some((of(9), None)), &politeness);
         assert_eq!(pace.not_before(), at(542));
         most.push(pace.requests_max());
         for url in 0..2 {
-            pace.ended(at(600 + url), Duration::ZERO, &fetched(429, None), Some((of(url), None)), &politeness);
+            pace.ended(at(600 + url), Duration::ZERO, (&fetched(429, None), true), Some((of(url), None)), &politeness);
         }
         most.push(pace.requests_max());
         assert_eq!(most, [1, 1, 8, 8, 1], "at first one, and one while a complaint is not forgiven");

@@ -570,7 +570,7 @@ impl Shard {
         }
         if phase > Phase::Run {
             self.lanes.hurry();
-            self.undo_held(now);
+            self.undo_held(now, false);
             self.abort_lookups(now);
         }
     }

@@ -324,24 +324,23 @@ impl Shard {
         }
         if before == OutOfReach::All {
             self.network.sites_down_until = now;
+        }
+        if before > OutOfReach::Nothing {
             self.tell_outage(now, None);
         }
         self.network.probes = Probes::default();
         self.frontier.limit_lookups((out_of_reach == OutOfReach::Names).then_some(0));
         if out_of_reach == OutOfReach::Nothing {
             self.network.names_down_until = now;
-            self.tell_outage(now, None);
             return;
         }
-        while let Some(held) = self.network.take_held(out_of_reach == OutOfReach::Names) {
-            self.undo(now, &held.job, &held.result);
-        }
+        self.undo_held(now, out_of_reach == OutOfReach::Names);
         self.abort_lookups(now);
     }
 
-    /// What is held is tried again, as if it had not been tried.
-    pub(super) fn undo_held(&mut self, now: Instant) {
-        while let Some(held) = self.network.take_held(false) {
+    /// What is held, or only what is of names, is tried again, as if it had not been tried.
+    pub(super) fn undo_held(&mut self, now: Instant, of_names_alone: bool) {
+        while let Some(held) = self.network.take_held(of_names_alone) {
             self.undo(now, &held.job, &held.result);
         }
     }

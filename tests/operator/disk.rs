@@ -102,6 +102,7 @@ head -c 24m /dev/zero > "$disk/ballast"
 "$0" crawl "$@" --dir "$dir" --json "$out/waits.json" 2> "$out/waits.err" &
 until grep -q "fetching waits" "$out/waits.err"; do sleep 0.1; kill -0 $! || exit 1; done
 sleep 2
+"$0" why --dir "$dir" "$SEED" > "$out/why"
 ls "$dir"/shard-00/segments > "$out/segments"
 rm "$disk/ballast"
 wait $!; echo "waits $?"
@@ -131,7 +132,7 @@ fn waits(name: &str, dir: &str, store: &str) {
     std::fs::create_dir(folder.at("disk")).expect("a folder");
     let mut command = Command::new("unshare");
     command.args(["--mount", "sh", "-c", WAITS, RINGCRAWL, &folder.at("disk"), &folder.at(""), &folder.at(dir)]);
-    command.args([&seed, "-c", &config]);
+    command.args([&seed, "-c", &config]).env("SEED", &seed);
     let (store_dirs, mut disk) = (format!("store.dirs={}", folder.at(store)), "the disk".to_owned());
     if !store.is_empty() {
         command.args(["--set", &store_dirs]);
@@ -148,6 +149,11 @@ fn waits(name: &str, dir: &str, store: &str) {
     for line in [&*waits, "there is room on the disk again"] {
         assert!(said.contains(line), "{said}");
     }
+    let why = std::fs::read_to_string(folder.at("why")).expect("an answer");
+    assert!(
+        why.starts_with("It waits: fetching waits: only ") && why.contains(&*waits.replace(": fetching waits", ".")),
+        "{why}"
+    );
     assert_eq!(std::fs::read_to_string(folder.at("segments")).expect("a list"), "", "nothing was fetched meanwhile");
     let truth = reachable(web.model(), web.model().seeds(1).as_slice()).expect("the web has an end");
     Verdict::of(&stored(&folder.at("copy")), &truth).expect_perfect();

@@ -58,6 +58,9 @@ pub(super) fn holds(known: &Known) -> Vec<Hold> {
         let name = if outage.asked == JobKind::Resolve { "names: " } else { "" };
         hold("outage", None, format!("fetching waits, as our own network does not work: {name}{}", outage.words()));
     }
+    if let Some(shortage) = &known.shortage {
+        hold("disk", None, format!("fetching waits: {shortage}"));
+    }
     if let Some(trouble) = facts.trouble().filter(|trouble| !is_wish(trouble)) {
         let text = match known.is_running {
             true => trouble.sentence(known.asked.host(), now),
@@ -204,6 +207,7 @@ mod tests {
                 asked,
                 now,
                 is_running: true,
+                shortage: None,
                 config: config.clone(),
                 way: Way::default(),
                 facts,

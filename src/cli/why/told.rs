@@ -346,8 +346,8 @@ pub(in crate::cli) fn meaning(failure: &str) -> &'static str {
 }
 
 /// What a directory does not say.
-const UNKNOWN: &str = "turns at its site, address and operator, pauses between tries, what is left of [budget], what was \
-                       learned of traps: the running crawl alone knows them";
+const UNKNOWN: &str = "turns at its site, address and operator, pauses between tries, rests of kinds of URLs, what is left of \
+                       [budget], what was learned of traps: the running crawl alone knows them";
 
 /// The same for programs.
 pub(super) fn as_json(known: &Known) -> Value {

@@ -133,7 +133,7 @@ fn pages_beside_those(others: &[String], hops: Hops, answer: impl Fn(&Url) -> Ou
     let depth = hops.bits();
     for url in others {
         let url = Url::parse(url).expect("a URL");
-        let (site, ticket) = (SiteKey::of_host(7, url.host()), Ticket { depth, ..Ticket::default() });
+        let (site, ticket) = (SiteKey::of_host(7, url.host()), Ticket { depth, ..bed.ticket() });
         bed.frontier.offer(bed.now, &url, site, ticket, &mut bed.spool);
     }
     (0..1_000).for_each(|number| bed.offer(&format!("http://a.test/page/{number}")));
@@ -311,6 +311,116 @@ fn maintenance_of_a_part_loses_nothing() {
     assert_eq!(in_the_end.len(), 59, "each comes in the end");
     let others = bed.jobs.iter().filter(|(at, job)| !of_part(job) && *at >= begins && *at < ends).count();
     assert!(others > 6_500, "{others} of others meanwhile");
+}
+
+/// A part that worked once and never does again: after six hours its URLs end, and so does the crawl. What else is put off with it for
+/// ten seconds does not wait for it.
+#[test]
+fn a_part_that_never_comes_back_ends() {
+    let mut bed = Bed::new(|_| ());
+    ["", "search?q=0", "product/0"].iter().for_each(|path| bed.offer(&format!("http://a.test/{path}")));
+    bed.run(20, 1_000, &mut well);
+    (1..300).for_each(|number| bed.offer(&format!("http://a.test/search?q={number}")));
+    (1..300).for_each(|number| bed.offer(&format!("http://a.test/product/{number}")));
+    (0..30_000).for_each(|number| bed.offer(&format!("http://a.test/page/{number}")));
+    let (mut has_complained, begins) = (false, bed.now);
+    bed.run(12 * HOUR, 40_000, &mut |job| match job.url.path_and_query() {
+        path if path.starts_with("/search") => status(503),
+        path if path.starts_with("/product") && !std::mem::replace(&mut has_complained, true) => status(503),
+        _ => well(job),
+    });
+    assert!(bed.frontier.is_idle() && bed.frontier.queued() == 0);
+    let of = |part: &str| -> Vec<Instant> {
+        let of_part = |job: &FetchJob| job.kind == JobKind::Page && job.url.path_and_query().starts_with(part);
+        bed.jobs.iter().filter(|(_, job)| of_part(job)).map(|(at, _)| *at).collect()
+    };
+    let (searches, products) = (of("/search"), of("/product"));
+    assert!((30..=60).contains(&searches.len()), "{} requests", searches.len());
+    assert!(bed.settled.iter().all(|settled| settled.failure == Failure::HostDead));
+    assert!(bed.settled.len() >= 250, "{} ended without a request", bed.settled.len());
+    assert_eq!(products.len(), 301, "one of them twice");
+    let last = products.last().map_or(Instant::ZERO, |at| *at);
+    assert!(last.since(begins) < Duration::from_secs(2_000), "{:?}", last.since(begins));
+}
+
+/// Links to what never worked, under one path or as many as there are: it complains, hangs, or fails at once or after twenty seconds.
+#[test]
+fn what_never_worked_has_a_tenth_of_the_time() {
+    let word = |number: u32| -> String { number.to_string().bytes().map(|digit| char::from(digit + b'1')).collect() };
+    let had = |links: u32, path: &dyn Fn(u32) -> String, answer: &Outcome| {
+        let mut bed = Bed::new(|_| ());
+        ["", "page/0"].iter().for_each(|path| bed.offer(&format!("http://a.test/{path}")));
+        bed.run(20, 1_000, &mut well);
+        (0..links).for_each(|number| bed.offer(&format!("http://a.test/{}", path(number))));
+        (1..1_000).for_each(|number| bed.offer(&format!("http://a.test/page/{number}")));
+        bed.run(600, 10_000, &mut |job| match job.kind {
+            JobKind::Page if !job.url.path_and_query().starts_with("/page/") => answer.clone(),
+            _ => well(job),
+        });
+        let (pages, others): (Vec<_>, Vec<_>) = bed.pages().into_iter().partition(|url| url.contains("/page/"));
+        (pages.len(), others.len())
+    };
+    let spelt = |number: u32| format!("{}/x", word(number));
+    let hang = Outcome::Failed(Failure::FirstByteTimeout);
+    let (alone, _) = had(0, &spelt, &hang);
+    let live = |number: u32| format!("live/{}/x", word(number));
+    for (links, path, answer) in [
+        (60, &spelt as &dyn Fn(u32) -> String, status(503)),
+        (60, &spelt, status(500)),
+        (3, &live, hang.clone()),
+        (40, &live, hang.clone()),
+        (40, &|number| format!("live?{number}"), hang.clone()),
+        (1, &|_| "live".to_owned(), status(500)),
+        (3, &live, status(502)),
+        (40, &|number| format!("script?{number}"), status(500)),
+    ] {
+        let (beside, asked) = had(links, path, &answer);
+        let what = format!("{links} links such as {}, {answer:?}", path(1));
+        assert!(beside * 10 >= alone * 8, "{beside} of {alone} beside {what}: {asked} requests");
+        assert!(asked >= 2, "{what}");
+    }
+}
+
+/// Where most of a host is unknown as well, what works is found all the same.
+#[test]
+fn scripts_that_hang_are_left_for_what_is_unknown() {
+    let had = |links: u32| {
+        let mut bed = Bed::new(|_| ());
+        bed.offer("http://a.test/");
+        (0..30).for_each(|number| bed.offer(&format!("http://a.test/{}", "part/".repeat(number + 1))));
+        bed.run(60, 1_000, &mut well);
+        (0..links).for_each(|number| {
+            let path: String = number.to_string().bytes().map(|digit| char::from(digit + b'1')).collect();
+            bed.offer(&format!("http://a.test/live/x{path}/{path}y?1"));
+        });
+        (0..2_000).for_each(|number| bed.offer(&format!("http://a.test/{}{number}", "part/".repeat(number % 30 + 1))));
+        bed.run(1_800, 10_000, &mut |job| match job.url.path_and_query() {
+            path if path.starts_with("/live") => Outcome::Failed(Failure::FirstByteTimeout),
+            _ => well(job),
+        });
+        bed.pages().into_iter().filter(|url| !url.contains("/live/")).count()
+    };
+    let alone = had(0);
+    for (links, tenths) in [(1, 9), (8, 8), (40, 6)] {
+        let beside = had(links);
+        assert!(beside * 10 >= alone * tenths, "{beside} of {alone} beside {links} links");
+    }
+}
+
+/// It refuses every twentieth request, of whatever part, and names no time: it is asked less and less.
+#[test]
+fn a_limiter_that_refuses_few_is_the_hosts() {
+    let mut bed = Bed::new(|_| ());
+    bed.offer("http://a.test/");
+    (0..30).for_each(|number| bed.offer(&format!("http://a.test/{}", "part/".repeat(number + 1))));
+    bed.run(60, 1_000, &mut well);
+    (0..9_000).for_each(|number| bed.offer(&format!("http://a.test/{}{number}", "part/".repeat(number % 30 + 1))));
+    let mut count = 0;
+    bed.run(HOUR, 10_000, &mut |job| {
+        count += usize::from(job.kind == JobKind::Page);
+        if job.kind == JobKind::Page && count.is_multiple_of(20) { status(503) } else { well(job) }
+    });
+    assert!(count < 1_800, "{count} requests in an hour");
 }
 
 /// A script that was broken, and works again, has all its tries the next time.
