@@ -192,6 +192,7 @@ fn list(arguments: &Hosts, out: &mut impl Write) -> io::Result<u8> {
         match step {
             // The crawl's own note.
             ListingStep::Host(note) if note.host.is_empty() => {}
+            ListingStep::Host(note) if note.origin().is_some() => {}
             ListingStep::Host(note) => hosts.entry(note.host.clone()).or_default().note(note, now_seconds),
             ListingStep::Link(_) => {}
             ListingStep::Url(listed) => {

@@ -154,9 +154,11 @@ impl Frontier {
             host.obey_crawl_delay(politeness);
             host.obey_own_delay(now, &job.url, politeness);
         }
-        // That of an odd port, too, must not be forgotten by a restart: the next run keeps it for the whole host.
-        let is_of_origin = matches!(blame, Some(Blame::Origin | Blame::LoneOrigin)) && retry_after.is_some();
-        if is_of_origin || self.rests_long(job.host, now) {
+        // That of an odd port, too, must not be forgotten by a restart.
+        if matches!(blame, Some(Blame::Origin | Blame::LoneOrigin)) && retry_after.is_some() {
+            self.note_origin_rests(now, job.host);
+        }
+        if self.rests_long(job.host, now) {
             self.note_rest(job.host, now);
         }
         self.release_host(now, job, of_host.is_some());

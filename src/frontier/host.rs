@@ -198,6 +198,13 @@ impl Host {
         self.origins.iter().map(|origin| origin.streak.asked_until()).max().unwrap_or(Instant::ZERO)
     }
 
+    /// An earlier run was asked to leave this origin alone.
+    pub fn rest_origin(&mut self, origin: &Url, until: Instant) {
+        if let Some(index) = self.origin_of(origin) {
+            self.origins[index].streak.rest_until(until);
+        }
+    }
+
     /// The time for which the host was given up is over: everything is asked anew.
     pub fn forgive(&mut self) {
         self.pace.forgive();

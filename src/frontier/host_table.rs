@@ -146,6 +146,9 @@ impl HostTable {
         let terms = self.politeness.host.terms_of(name);
         host.pace = host.pace.under(terms);
         host.pace.rest_until(self.rests.take(name, terms.delay.unwrap_or_default()));
+        for (origin, until) in self.rests.take_origins(name) {
+            host.rest_origin(&origin, until);
+        }
         host.vitals.has_old_trouble = self.rests.take_trouble(name);
         self[id] = host;
         self.by_name.insert(name.into(), id);

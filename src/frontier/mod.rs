@@ -391,6 +391,9 @@ impl Frontier {
         let asked = rest.until.since(now).min(politeness.retry_after_max.max(politeness.crawl_delay_max));
         let until = now + asked.max(rest.crawl_delay.min(politeness.crawl_delay_max));
         self.hosts.rests().rest(&rest.host, until);
+        if rest.host.contains("://") {
+            return;
+        }
         self.hosts.rests().note_trouble(&rest.host, !rest.health.troubles.is_empty());
         // Shards that were not asked to leave it alone do so, too.
         if let Some(key) = self.host_key(&rest.host).filter(|_| until > now)
@@ -425,12 +428,26 @@ impl Frontier {
     fn note_rest(&mut self, id: HostId, now: Instant) {
         let pace = &self.hosts[id].pace;
         let usual = now + pace.usual_delay(&self.settings.politeness);
-        let asked_until = pace.asked_until().max(self.hosts[id].origins_asked_until());
+        let of_origins = if self.settings.shares_hosts { self.hosts[id].origins_asked_until() } else { Instant::ZERO };
+        let asked_until = pace.asked_until().max(of_origins);
         let until = Some(asked_until).filter(|until| *until > usual).unwrap_or(Instant::ZERO);
         let health = self.health(id);
         let host = &self.hosts[id];
         let crawl_delay = host.longest_crawl_delay(&self.settings.politeness);
         self.rests.push(Rest { host: host.name.clone(), crawl_delay, until, health });
+    }
+
+    /// Notes how long odd ports are left alone which speak for themselves. Where hosts are on several shards, these know nothing of
+    /// its origins in the next run, and keep it for the whole host.
+    fn note_origin_rests(&mut self, now: Instant, id: HostId) {
+        if self.settings.shares_hosts {
+            return self.note_rest(id, now);
+        }
+        let host = &self.hosts[id];
+        for origin in host.origins.iter().filter(|origin| origin.is_odd() && origin.streak.asked_until() > now) {
+            let root = origin.robots_url(&host.name).and_then(|url| url.join("/").ok());
+            self.rests.extend(root.map(|root| Rest::new(root.as_str(), origin.streak.asked_until())));
+        }
     }
 
     /// Whether no host has anything to do, now or later.

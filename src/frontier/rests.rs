@@ -10,11 +10,12 @@ use std::collections::{HashMap, HashSet};
 
 use crate::time::{Duration, Instant};
 use crate::trouble::HostHealth;
+use crate::url::Url;
 
 /// A host that asks for a longer rest than others.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Rest {
-    /// Its name.
+    /// Its name; or that of an odd port which asks for itself alone, as `http://name:port`.
     pub host: Box<str>,
     /// The delay that its robots.txt asks for; zero: none.
     pub crawl_delay: Duration,
@@ -37,6 +38,8 @@ pub struct Rests {
     /// When the run before was broken off, and until when all are left alone.
     of_all: Option<(Instant, Instant)>,
     hosts: HashMap<Box<str>, Instant>,
+    /// By host, its odd ports that have asked for themselves alone.
+    origins: HashMap<Box<str>, Vec<(Url, Instant)>>,
     /// Those of which the log says that something is wrong.
     troubled: HashSet<Box<str>>,
     hosts_max: usize,
@@ -56,13 +59,31 @@ impl Rests {
 
     /// This one is not asked before `until`: the last word on a host holds.
     pub fn rest(&mut self, host: &str, until: Instant) {
-        if self.of_all.is_some_and(|(_, of_all)| until <= of_all) {
+        if let Some(origin) = host.contains("://").then(|| Url::parse(host).ok()).flatten() {
+            self.rest_origin(origin, until);
+        } else if self.of_all.is_some_and(|(_, of_all)| until <= of_all) {
             self.hosts.remove(host);
         } else if let Some(known) = self.hosts.get_mut(host) {
             *known = until;
         } else if self.hosts.len() < self.hosts_max {
             self.hosts.insert(host.into(), until);
         }
+    }
+
+    fn rest_origin(&mut self, origin: Url, until: Instant) {
+        if self.origins.len() >= self.hosts_max && !self.origins.contains_key(origin.host()) {
+            return;
+        }
+        let known = self.origins.entry(origin.host().into()).or_default();
+        known.retain(|(other, _)| *other != origin);
+        if known.len() < ORIGINS_MAX {
+            known.push((origin, until));
+        }
+    }
+
+    /// The odd ports of a host that is met now which have asked for themselves alone, and until when they are left alone.
+    pub fn take_origins(&mut self, host: &str) -> Vec<(Url, Instant)> {
+        if self.origins.is_empty() { Vec::new() } else { self.origins.remove(host).unwrap_or_default() }
     }
 
     /// Whether the log says that something is wrong with this one: the last word holds.
@@ -81,7 +102,9 @@ impl Rests {
 
     /// Those that hold.
     pub fn all(&self, now: Instant) -> impl Iterator<Item = (&str, Instant)> {
-        self.hosts.iter().filter(move |(_, until)| **until > now).map(|(host, until)| (&**host, *until))
+        let origins = self.origins.values().flatten().map(|(origin, until)| (origin.as_str(), *until));
+        let hosts = self.hosts.iter().map(|(host, until)| (&**host, *until));
+        hosts.chain(origins).filter(move |(_, until)| *until > now)
     }
 
     /// Before when a host that is met now is not asked, whose usual delay is `own`.
@@ -90,6 +113,9 @@ impl Rests {
         self.hosts.remove(host).unwrap_or_default().max(of_all)
     }
 }
+
+/// Odd ports of a host whose rests are kept.
+const ORIGINS_MAX: usize = 8;
 
 #[cfg(test)]
 mod tests {

@@ -76,6 +76,9 @@ impl Frontier {
             if has_new_clock && self.asks_for_rest(id, now) {
                 self.note_rest(id, now);
             }
+            if has_new_clock && !self.settings.shares_hosts {
+                self.note_origin_rests(now, id);
+            }
             if has_blocks && self.scope.blocks().blocks_host(&self.hosts[id].name) {
                 self.end_rest(id);
             }

@@ -1,7 +1,7 @@
 //! What the log of ends says of a host: what it asks for, how it does, and what went wrong there last.
 //!
 //! Decides: the last note on a host holds, as a whole. A note of the host without a name is the crawl's own: what makes
-//! all fetching wait.
+//! all fetching wait. An odd port that asks for a rest of its own has a note of its own, under `http://name:port`.
 //! Formats: with numbers as in [`super::number`], of what stands behind all others in a payload: delay in force and
 //! mean time of a response in milliseconds; troubles (count), each as: 0 a name, 1 robots.txt, 2 a page; 0 or twice the
 //! port, with one more for https, and one more; the status of a response, or 0 and the failure's name; the detail;
@@ -13,12 +13,12 @@ use super::number;
 use crate::outcome::{Failure, JobKind};
 use crate::time::Duration;
 use crate::trouble::{Cause, HostHealth, Trouble};
-use crate::url::Scheme;
+use crate::url::{Scheme, Url};
 
 /// What a host has asked for, or brought upon itself.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct HostNote {
-    /// Its name; empty: the crawl's own note.
+    /// Its name, or that of one of its origins; empty: the crawl's own note.
     pub host: Box<str>,
     /// The time between two requests that its robots.txt asks for.
     pub delay: Duration,
@@ -38,6 +38,11 @@ impl HostNote {
     /// For how many seconds it is still left alone where the clock says `seconds`.
     pub fn left(&self, seconds: u64) -> u64 {
         self.until_seconds.saturating_sub(seconds).min(self.lasts_seconds)
+    }
+
+    /// The origin, where it is a note of one alone.
+    pub fn origin(&self) -> Option<Url> {
+        if self.host.contains("://") { Url::parse(&self.host).ok() } else { None }
     }
 
     /// About what it takes before it is compressed.

@@ -246,7 +246,8 @@ impl NewLogs {
             }
             ReplayStep::Host(note) => {
                 let note = self.rests.take(note);
-                let shard = self.to.home_of(&note.host);
+                let origin = note.origin();
+                let shard = self.to.home_of(origin.as_ref().map_or(&*note.host, |origin| origin.host()));
                 if let Some(log) = self.logs.get_mut(usize::from(shard)) {
                     log.note_host(note);
                 }

@@ -189,7 +189,8 @@ impl Shard {
             ReplayStep::Host(note) if note.host.is_empty() => self.network.told = !note.health.troubles.is_empty(),
             ReplayStep::Host(note) => {
                 // It may have been asked for the robots.txt of others alone.
-                self.claim(&note.host, self.index);
+                let origin = note.origin();
+                self.claim(origin.as_ref().map_or(&*note.host, |origin| origin.host()), self.index);
                 // A clock that was set back between two runs makes no rest longer than it was meant to be.
                 let seconds = self.clock.seconds(now);
                 let left = Duration::from_secs(note.left(seconds));

@@ -33,6 +33,8 @@ pub(super) struct Findings {
     pub(super) site: SiteFacts,
     /// What the host asked for, and how it does.
     pub(super) note: Option<HostNote>,
+    /// The last note on the URL's port alone.
+    pub(super) origin_note: Option<HostNote>,
     /// What makes the whole crawl wait, or did when it ended: our own network.
     pub(super) outage: Option<Trouble>,
     /// The latest time in the logs, in seconds since 1970.
@@ -115,6 +117,7 @@ impl Findings {
             host: HostFacts::default(),
             site,
             note: None,
+            origin_note: None,
             outage: None,
             latest_seconds: 0,
             origin: None,
@@ -150,6 +153,10 @@ impl Findings {
             self.outage = note.health.latest().cloned();
         } else if *note.host == *self.asked.host() {
             self.note = Some(note.clone());
+        } else if let (Some(origin), Asked::Url(url)) = (note.origin(), &self.asked)
+            && (origin.scheme(), origin.host(), origin.port()) == (url.scheme(), url.host(), url.port())
+        {
+            self.origin_note = Some(note.clone());
         }
     }
 

@@ -106,6 +106,10 @@ pub(super) fn holds(known: &Known) -> Vec<Hold> {
         };
         hold("rest", Some(until), format!("its host is left alone until {}, {asked}", iso(until)));
     }
+    if let Some(until) = facts.origin_note.as_ref().map(|note| now + note.left(now)).filter(|until| *until > now) {
+        let text = format!("its port is left alone until {}, as it asked for (Retry-After)", iso(until));
+        hold("rest", Some(until), text);
+    }
     if let Some(most) = facts.site.pages_before_others(config).filter(|most| facts.site.pages >= *most) {
         let text = format!(
             "its site has had the {} that it may have before others ({} to it; budget.site_pages_free): with crawl.pages_max \

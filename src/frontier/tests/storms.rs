@@ -507,6 +507,15 @@ fn the_rest_of_an_odd_port_is_its_own() {
         8080 if job.kind == JobKind::Page => day(&job.url),
         _ => well(job),
     });
+    let noted: Vec<Rest> = bed.frontier.take_rests().filter(|rest| rest.until > Instant::ZERO).collect();
+    assert_eq!(noted.iter().map(|rest| &*rest.host).collect::<Vec<_>>(), ["http://a.test:8080/"], "for the next run");
+    let mut next = Bed::new(|_| ());
+    noted.iter().for_each(|rest| next.frontier.rest(next.now, rest));
+    ["http://a.test/", "http://a.test/1", "http://a.test:8080/1"].iter().for_each(|url| next.offer(url));
+    next.run(HOUR, 1_000, &mut well);
+    assert_eq!(next.pages(), ["http://a.test/", "http://a.test/1"], "the host goes on in the next run, too");
+    next.run(25 * HOUR, 1_000, &mut well);
+    assert_eq!(next.pages().len(), 3);
     let odd = bed.jobs.iter().filter(|(_, job)| job.kind == JobKind::Page && job.url.port() == 8080).count();
     assert_eq!((odd, bed.frontier.queued()), (1, 2), "it is left alone");
 }
