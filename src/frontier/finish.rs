@@ -133,8 +133,9 @@ impl Frontier {
         // One page that hangs, or never ends, says nothing of how slow its host is.
         let took = if is_alone { host.pace.took() } else { job.took(now) };
         host.pace.ended(now, took, (outcome, is_fine), of_host, politeness);
-        if fails || job.kind == JobKind::Page && blame == Some(Blame::Host) {
-            host.doubt(now, (&job.url, job.is_strangers), job.took(now), is_alone);
+        if fails || job.kind == JobKind::Page && matches!(blame, Some(Blame::Host | Blame::Kind)) {
+            let is_own = is_alone || blame == Some(Blame::Kind);
+            host.doubt(now, (&job.url, job.is_strangers), job.took(now), is_own);
         }
         let counts = match outcome {
             Outcome::Fetched(fetched) => {

@@ -1,13 +1,13 @@
 //! The rests of kinds of URLs that complain or fail while their host's other kinds do not.
 //!
-//! Decides: anyone may link to a broken script forty times, under as many names. So what a kind of URLs says that never was answered
-//! well is the host's where it complains, and its own where it fails; and in both cases it and all other such kinds are in
-//! *doubt*: they have a tenth of the host's time together while others wait, those that only strangers link to apart from the host's own.
-//! One that complained or failed beside others that are answered rests for a while even if nothing else waits.
-//! A kind that was answered well before speaks for itself alone where others were answered well since it complained last. It rests alone
-//! then, twice as long each time. It is the host's voice as soon as another such kind has complained lately, too, or as some of
-//! its URLs, or of one that complained shortly before, were answered well between two complaints: a limiter lets some of each kind
-//! through, and an overloaded server nothing. Then it is in doubt as well, and others are asked before it.
+//! Decides: a kind of URLs speaks for itself alone where others were answered well since it complained last: anyone may link to a
+//! broken script forty times. It rests alone then, longer each time. It is the host's voice as soon as another kind has complained
+//! lately, too (of those that were answered well before, where it is one of these), or as some of its URLs, or of one that complained
+//! shortly before, were answered well between two complaints: a limiter lets some of each kind through, and an overloaded server
+//! nothing.
+//! One script has as many names as one likes. So kinds that never were answered well are in *doubt* together after one of them has
+//! complained or failed: they have a tenth of the host's time while others wait, those that only strangers link to apart from the host's own.
+//! Kinds that spoke for their host last are in doubt as well: others are asked before them.
 //! After [`BROKEN_FROM`] complaints beside others that are answered, URLs of a kind that never was have one try each; and a kind that
 //! has done nothing else for six hours is given up for a while, so that a crawl ends.
 //! Invariants: pure; a Retry-After is always obeyed by the host or the origin; where nothing else waits, no doubt holds a URL up.
@@ -38,8 +38,10 @@ pub struct KindRest {
     complained: Vec<Complained>,
     /// URLs that were answered well.
     well: u32,
-    /// URLs that had been answered well when a kind failed last of which nothing was known.
-    unknown_failed: Option<u32>,
+    /// URLs that had been answered well when one complained or failed last.
+    bad_at: Option<u32>,
+    /// The kind that complained or failed last of those that never were answered well, and URLs that had been answered well then.
+    of_unknown: Option<(u32, u32)>,
     /// The kind that complained last of those that were answered well before, and URLs that had been answered well then.
     of_fine: Option<(u32, u32)>,
     /// The kind that was answered well last of those that had complained, and URLs that had been answered well then.
@@ -153,7 +155,7 @@ impl KindRest {
         let (was_fine, well) = (fine.has(kind), self.well);
         let has_lately =
             |last: Option<(u32, u32)>, most| last.is_some_and(|(of, at)| of != kind && well.wrapping_sub(at) <= most);
-        let has_another_fine = has_lately(self.of_fine, LATELY);
+        let has_another = has_lately(if was_fine { self.of_fine } else { self.of_unknown }, LATELY);
         let has_another_mended = has_lately(self.mended, MENDED_LATELY);
         let known = self.complained.iter().position(|known| known.kind == kind);
         let at = known.unwrap_or_else(|| self.admit(kind));
@@ -162,11 +164,13 @@ impl KindRest {
         let others_are_fine = fine.has_another(kind)
             && match known {
                 Some(_) => this.well != well,
-                None => was_fine || failed.is_none() || self.unknown_failed != Some(well),
+                None => self.bad_at != Some(well),
             };
         // A limiter lets some through.
         let is_limited = this.is_mended || has_another_mended;
-        let is_own = others_are_fine && if was_fine { !is_limited && !has_another_fine } else { failed.is_some() };
+        self.bad_at = Some(well);
+        // What never worked may fail as often as it likes.
+        let is_own = others_are_fine && (!is_limited && !has_another || !was_fine && failed.is_some());
         (this.well, this.is_mended, this.is_in_doubt) = (well, false, was_fine && !is_own);
         if others_are_fine && (is_own || !was_fine) {
             this.own = this.own.saturating_add(1);
@@ -188,7 +192,7 @@ impl KindRest {
         }
         match was_fine {
             true => self.of_fine = Some((kind, well)),
-            false => self.unknown_failed = Some(well),
+            false => self.of_unknown = Some((kind, well)),
         }
         is_own
     }
@@ -383,11 +387,18 @@ mod tests {
     }
 
     #[test]
-    fn what_never_worked_complains_for_its_host_and_fails_for_itself() {
+    fn what_never_worked_speaks_for_itself_while_it_is_alone() {
         let mut bed = Bed::default();
         assert!(!bed.complains(1, 40) && !bed.fails(1, 41), "nothing was ever fine");
+        let mut bed = Bed::default();
         bed.are_fine(&[8]);
-        assert!((0..9).all(|now| !bed.complains(now, 7)));
+        assert!(bed.complains(0, 7) && (1..9).all(|now| !bed.complains(now, 7)), "others are asked next");
+        bed.are_fine(&[8]);
+        assert!(bed.complains(9, 7) && !bed.complains(9, 40), "another one, lately");
+        bed.are_fine(&[8]);
+        assert!(!bed.complains(9, 7));
+        (0..17).for_each(|_| bed.are_fine(&[8]));
+        assert!(bed.complains(9, 41));
         bed.are_fine(&[8]);
         assert!(bed.fails(1, 50) && !bed.fails(1, 51) && !bed.fails(1, 50), "others are asked next");
         bed.are_fine(&[8]);
@@ -427,7 +438,7 @@ mod tests {
         let own: Vec<bool> = [7, 7, 8, 7, 9, 8].map(|kind| bed.complains(1, kind)).into();
         assert_eq!(own, [true, false, false, false, false, false]);
         bed.doubt(1, 7, false);
-        assert_eq!([7, 8, 9].map(|kind| bed.rests(1, kind)[0]), [100, 100, 20], "those that were fine are in doubt");
+        assert_eq!([7, 8, 9].map(|kind| bed.rests(1, kind)[0]), [100, 100, 0], "those that were fine are in doubt");
         bed.are_fine(&[7]);
         assert_eq!(bed.rests(1, 7), [0, 0]);
     }

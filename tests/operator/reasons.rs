@@ -18,9 +18,10 @@ use hickory_proto::rr::rdata::A;
 use hickory_proto::rr::{RData, Record, RecordType};
 use ringcrawl::lab::TempFolder;
 
+use crate::rig::certificates;
 use crate::rig::names::{NameServer, Reply};
 use crate::rig::program::{PATIENCE, Process, RINGCRAWL, run, start};
-use crate::rig::servers::{ClosedPort, read_request, secure_server, server};
+use crate::rig::servers::{ClosedPort, read_request, secure_server_of, server};
 use crate::rig::skip;
 
 /// Quick where no rule of these stories is about it.
@@ -303,20 +304,32 @@ fn a_login_a_cut_page_and_what_is_no_http() {
 
 #[test]
 fn a_certificate_of_its_own() {
-    let (folder, (addr, _)) = (TempFolder::new("self-signed"), secure_server());
-    let (dir, config) = (folder.at("crawl"), folder.file("config.toml", QUICK));
-    let seed = format!("https://localhost:{}/", addr.port());
-    let hosts = "dns.hosts={ localhost = [\"127.0.0.1\"] }";
-    let reason = format!(
-        "localhost:{}: robots.txt: its certificate is signed by itself, or by nobody who is trusted; tls.ca_files says who is, \
-         tls.certificates = \"record\" takes any",
-        addr.port()
-    );
-    let ended = run(&["crawl", &seed, "--dir", &dir, "-c", &config, "--set", hosts]).expect(3);
-    ended.says(&[&format!("{seed}: tls-certificate-issuer: {reason}")]);
-    let answer = why(&dir, &seed);
-    assert!(answer.contains(&format!("(tls-certificate-issuer): {reason}. ")), "{answer}");
-    assert!(line("urls", &dir, &seed).ends_with(&format!("\t{seed}\t{reason}")));
+    for (is_authority, cause, what) in [
+        (
+            false,
+            "tls-certificate-issuer",
+            "its certificate is signed by itself, or by nobody who is trusted; tls.ca_files says who is, \
+             tls.certificates = \"record\" takes any",
+        ),
+        (
+            true,
+            "tls-certificate",
+            "its certificate is not acceptable; tls.certificates = \"record\" takes any (it is that of an authority \
+             (CA:TRUE), which no server may show as its own)",
+        ),
+    ] {
+        let (folder, (addr, _)) =
+            (TempFolder::new("self-signed"), secure_server_of(certificates::self_signed("localhost", is_authority)));
+        let (dir, config) = (folder.at("crawl"), folder.file("config.toml", QUICK));
+        let seed = format!("https://localhost:{}/", addr.port());
+        let hosts = "dns.hosts={ localhost = [\"127.0.0.1\"] }";
+        let reason = format!("localhost:{}: robots.txt: {what}", addr.port());
+        let ended = run(&["crawl", &seed, "--dir", &dir, "-c", &config, "--set", hosts]).expect(3);
+        ended.says(&[&format!("{seed}: {cause}: {reason}")]);
+        let answer = why(&dir, &seed);
+        assert!(answer.contains(&format!("({cause}): {reason}. ")), "{answer}");
+        assert!(line("urls", &dir, &seed).ends_with(&format!("\t{seed}\t{reason}")));
+    }
 }
 
 /// A server that is slow is asked less often than is configured, and that is what `hosts` says.

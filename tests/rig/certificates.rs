@@ -53,10 +53,13 @@ impl Authority {
     }
 }
 
-/// A server for `name` whose certificate nobody signed.
-pub fn self_signed(name: &str) -> Arc<ServerConfig> {
+/// A server for `name` whose certificate nobody signed; it may be that of an authority, as `openssl req -x509` makes them.
+pub fn self_signed(name: &str, is_authority: bool) -> Arc<ServerConfig> {
     let key = KeyPair::generate().expect("key");
-    let params = CertificateParams::new(vec![name.to_owned()]).expect("params");
+    let mut params = CertificateParams::new(vec![name.to_owned()]).expect("params");
+    if is_authority {
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    }
     server(params.self_signed(&key).expect("certificate").der().clone(), &key)
 }
 

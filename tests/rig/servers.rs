@@ -114,7 +114,11 @@ fn answer(stream: &mut (impl Read + Write), peer: SocketAddr, noted: &Asked, fie
 
 /// The same over TLS, with a certificate that nobody signed.
 pub fn secure_server() -> (SocketAddr, Asked) {
-    let config = certificates::self_signed("localhost");
+    secure_server_of(certificates::self_signed("localhost", false))
+}
+
+/// The same with another certificate.
+pub fn secure_server_of(config: Arc<rustls::ServerConfig>) -> (SocketAddr, Asked) {
     let listener = TcpListener::bind((LOOPBACK, 0)).expect("bind");
     let addr = listener.local_addr().expect("address");
     let asked: Asked = Arc::default();

@@ -61,7 +61,8 @@ pub(super) fn holds(known: &Known) -> Vec<Hold> {
     if let Some(shortage) = &known.shortage {
         hold("disk", None, format!("fetching waits: {shortage}"));
     }
-    if let Some(trouble) = facts.trouble().filter(|trouble| !is_wish(trouble)) {
+    let rests = facts.note.as_ref().is_some_and(|note| note.left(now) > 0);
+    if let Some(trouble) = facts.trouble().filter(|trouble| !is_wish(trouble) || !rests) {
         let text = match known.is_running {
             true => trouble.sentence(known.asked.host(), now),
             false => trouble.sentence_at_rest(known.asked.host()),

@@ -28,6 +28,13 @@ pub(in crate::fetch) fn words_of(failure: Failure, error: &Error) -> Option<Stri
             "it is not meant for servers".to_owned()
         }
         Error::NoCertificatesPresented => "there is none".to_owned(),
+        // Of webpki's own errors, some of which rustls has no name for.
+        Error::InvalidCertificate(Wrong::Other(why)) => match why.0.to_string().as_str() {
+            "CaUsedAsEndEntity" => {
+                "it is that of an authority (CA:TRUE), which no server may show as its own".to_owned()
+            }
+            other => other.to_owned(),
+        },
         Error::InvalidCertificate(other) => other.to_string(),
         other => other.to_string(),
     })
