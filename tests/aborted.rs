@@ -88,7 +88,7 @@ impl Stop {
 
 /// Serves all stops on a thread of its own; (stop, TLS, address) of each.
 fn serve() -> Vec<(Stop, bool, SocketAddr)> {
-    let config = self_signed("a.test");
+    let config = self_signed("a.test", false);
     let (ready, started) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("runtime");
