@@ -11,17 +11,17 @@
 //! After [`BROKEN_FROM`] complaints beside others that are answered, URLs of a kind that never was have one try each; and a kind that
 //! has done nothing else for six hours is given up for a while, so that a crawl ends.
 //! Invariants: pure; a Retry-After is always obeyed by the host or the origin; where nothing else waits, no doubt holds a URL up.
-//! Limits: [`KINDS_MAX`] kinds that complained are known; of more, the one whose rest ends first is forgotten. Kinds that
-//! were answered well are known by one of [`FINE_BITS`] bits: where two share one, the host rests.
+//! Limits: [`KINDS_MAX`] kinds that complained are known; of more, the one whose rest ends first is forgotten. Of [`FINE_MAX`] kinds
+//! it is known that they were answered well; one that is forgotten is like one that never was.
 
 use super::pace::STORM_MAX;
 use super::streak::GIVEN_UP_FOR;
 use crate::config::Politeness;
 use crate::time::{Duration, Instant};
 
-/// The kinds of a host's URLs that were answered well.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct FineKinds([u64; FINE_BITS / 64]);
+/// The kinds of a host's URLs that were answered well, as hashes.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct FineKinds(Vec<u32>);
 
 /// Of which kind a URL is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -87,25 +87,29 @@ struct Complained {
 impl FineKinds {
     /// A URL of this kind was answered well.
     pub fn note(&mut self, kind: u32) {
-        let (word, bit) = place(kind);
-        self.0.get_mut(word).into_iter().for_each(|word| *word |= bit);
+        if self.has(kind) {
+            return;
+        }
+        if self.0.len() < FINE_MAX {
+            self.0.push(kind);
+        } else if let Some(place) = self.0.get_mut(kind as usize % FINE_MAX) {
+            *place = kind;
+        }
     }
 
-    /// Whether one was.
+    /// Whether one was, as far as is known.
     pub fn has(&self, kind: u32) -> bool {
-        let (word, bit) = place(kind);
-        self.0.get(word).is_some_and(|word| word & bit != 0)
+        self.0.contains(&kind)
     }
 
     /// Whether one is known that is not `kind`.
     fn has_another(&self, kind: u32) -> bool {
-        let (own_word, bit) = place(kind);
-        self.0.iter().enumerate().any(|(word, bits)| if word == own_word { bits & !bit != 0 } else { *bits != 0 })
+        self.0.iter().any(|known| *known != kind)
     }
 
     /// Whether none is known.
     pub fn is_empty(&self) -> bool {
-        self.0.iter().all(|word| *word == 0)
+        self.0.is_empty()
     }
 }
 
@@ -283,12 +287,6 @@ impl KindRest {
     }
 }
 
-/// The bit of a kind: in which word, and which.
-fn place(kind: u32) -> (usize, u64) {
-    let bit = kind as usize % FINE_BITS;
-    (bit / 64, 1 << (bit % 64))
-}
-
 /// The place of kinds that were answered well among those in doubt; before it those of the host's own pages, and of strangers.
 const OF_FINE: usize = 2;
 /// What is in doubt has a tenth of the time.
@@ -310,7 +308,8 @@ const LAP_MAX: u32 = 256;
 const LATELY: u32 = 16;
 /// A limiter has let some of a kind through, and meets another kind within so many that were answered well.
 const MENDED_LATELY: u32 = 64;
-const FINE_BITS: usize = 256;
+/// Kinds of a host that are known to be answered well: 256 bytes.
+const FINE_MAX: usize = 64;
 
 #[cfg(test)]
 mod tests {
@@ -470,6 +469,15 @@ mod tests {
             (0..between).for_each(|_| bed.are_fine(&[8]));
             assert_eq!(bed.complains(1, 7), is_own, "{between}");
         }
+    }
+
+    #[test]
+    fn some_kinds_are_known_to_be_fine() {
+        let mut fine = FineKinds::default();
+        assert!(fine.is_empty() && !fine.has_another(7));
+        (0..200).for_each(|kind| fine.note(kind));
+        assert_eq!((0..200).filter(|kind| fine.has(*kind)).count(), FINE_MAX);
+        assert!(fine.has(199) && !fine.has(0) && fine.has_another(199) && !fine.is_empty());
     }
 
     #[test]
