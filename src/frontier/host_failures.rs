@@ -93,6 +93,13 @@ impl Host {
         !self.fine_kinds.is_empty() && !is_stranger && self.fails_aside(now, url, Some(took), politeness)
     }
 
+    /// Nothing else waits, or not nearby: kinds in doubt are asked for now. Whether any were put off for that.
+    pub fn end_doubt(&mut self, now: Instant) -> bool {
+        let ended = self.kind_rest.as_mut().map(|rest| rest.end_doubt(now)).unwrap_or_default();
+        ended.iter().for_each(|until| self.backlog.retry_sooner(*until, now));
+        !ended.is_empty()
+    }
+
     /// `url` complained, or `failed` after so long; whether only its kind of URLs does, and rests alone.
     fn fails_aside(&mut self, now: Instant, url: &Url, failed: Option<Duration>, politeness: &Politeness) -> bool {
         let kind = (kind_of(url), &self.fine_kinds);

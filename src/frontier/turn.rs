@@ -216,6 +216,9 @@ impl Frontier {
                 }
             }
         }
+        if host.kind_rest.as_ref().is_some_and(|rest| rest.are_many_put_off()) {
+            host.end_doubt(now);
+        }
         let kind_rest = host.kind_rest.as_mut();
         host.backlog.rest_lane(kind_rest.is_some_and(|rest| rest.is_lap_over(now)));
         let taken = host.backlog.take_next();
@@ -261,14 +264,12 @@ impl Frontier {
                 Next::Wait(now)
             }
             Taken::Nothing => {
-                let ended = host.kind_rest.as_mut().map(|rest| rest.end_doubt(now)).unwrap_or_default();
-                if ended.is_empty() && others_first && host.backlog.take_retry(now) {
+                if host.end_doubt(now) {
+                    return Next::Wait(now);
+                }
+                if others_first && host.backlog.take_retry(now) {
                     self.memory.changed(before, host.backlog.ram_bytes());
                     return self.if_not_resting(id, now);
-                }
-                if !ended.is_empty() {
-                    ended.into_iter().for_each(|until| host.backlog.retry_sooner(until, now));
-                    return Next::Wait(now);
                 }
                 // Those that rest with their kinds are not over.
                 let next_end = host.kind_rest.as_ref().and_then(|rest| rest.next_end(now));
@@ -296,9 +297,7 @@ impl Frontier {
             self.settle(entry, Failure::HostDead);
             return true;
         }
-        if let (Turn::Lane(_), Some(rest)) = (entry.turn, &mut host.kind_rest) {
-            rest.is_put_off_again();
-        }
+        host.kind_rest.iter_mut().for_each(|rest| rest.is_put_off(entry.turn != Turn::Queue));
         self.work.spend(STALE_WORK);
         // A lane has no room for the count of tries; one that was tried came from among those that are tried again.
         if self.resting_room(id) == 0 && entry.attempt == 0 {

@@ -10,7 +10,8 @@
 //! Kinds that spoke for their host last are in doubt as well: others are asked before them.
 //! After [`BROKEN_FROM`] complaints beside others that are answered, URLs of a kind that never was have one try each; and a kind that
 //! has done nothing else for six hours is given up for a while, so that a crawl ends.
-//! Invariants: pure; a Retry-After is always obeyed by the host or the origin; where nothing else waits, no doubt holds a URL up.
+//! Invariants: pure; a Retry-After is always obeyed by the host or the origin; where nothing else waits, or not among the next
+//! [`PUT_OFF_MAX`], no doubt holds a URL up.
 //! Limits: [`KINDS_MAX`] kinds that complained are known; of more, the one whose rest ends first is forgotten. Of [`FINE_MAX`] kinds
 //! it is known that they were answered well; one that is forgotten is like one that never was.
 
@@ -53,6 +54,8 @@ pub struct KindRest {
     /// Hashes of the URLs that complained last, the latest first; 0: none.
     urls: [u32; URLS],
     lap: Lap,
+    /// URLs that were put off since one was asked for.
+    put_off: u32,
 }
 
 /// Looking through the URLs that were put off with their kinds: some of them after each end of a rest.
@@ -116,7 +119,7 @@ impl FineKinds {
 impl KindRest {
     /// A URL of this kind was answered well.
     pub fn is_fine(&mut self, kind: u32) {
-        self.others_first = false;
+        (self.others_first, self.put_off) = (false, 0);
         self.well = self.well.wrapping_add(1);
         let well = self.well.wrapping_add(1);
         let Some(known) = self.complained.iter_mut().find(|known| known.kind == kind) else { return };
@@ -155,7 +158,7 @@ impl KindRest {
         failed: Option<Duration>,
         politeness: &Politeness,
     ) -> bool {
-        self.others_first = true;
+        (self.others_first, self.put_off) = (true, 0);
         let (was_fine, well) = (fine.has(kind), self.well);
         let has_lately =
             |last: Option<(u32, u32)>, most| last.is_some_and(|(of, at)| of != kind && well.wrapping_sub(at) <= most);
@@ -260,7 +263,7 @@ impl KindRest {
     /// Nothing else waits: there is no doubt any more. Until when there was.
     pub fn end_doubt(&mut self, now: Instant) -> Vec<Instant> {
         let ended = std::mem::take(&mut self.doubt_until);
-        self.lap.next = Instant::ZERO;
+        (self.lap.next, self.put_off) = (Instant::ZERO, 0);
         ended.into_iter().filter(|until| *until > now).collect()
     }
 
@@ -277,9 +280,15 @@ impl KindRest {
         self.lap.put_off >= LAP_MAX
     }
 
-    /// A URL was taken from among these, and its kind rests.
-    pub fn is_put_off_again(&mut self) {
-        self.lap.put_off = self.lap.put_off.saturating_add(1);
+    /// A URL is put off, as its kind rests; it may have been before.
+    pub fn is_put_off(&mut self, is_again: bool) {
+        self.put_off = self.put_off.saturating_add(1);
+        self.lap.put_off = self.lap.put_off.saturating_add(u32::from(is_again));
+    }
+
+    /// Whether so many were put off that others are looked for no longer.
+    pub fn are_many_put_off(&self) -> bool {
+        self.put_off >= PUT_OFF_MAX
     }
 
     fn find(&self, kind: u32) -> Option<&Complained> {
@@ -304,6 +313,8 @@ const KINDS_MAX: usize = 16;
 const URLS: usize = 8;
 /// A millisecond's work.
 const LAP_MAX: u32 = 256;
+/// A host may have a million URLs, all of kinds in doubt: each that is put off moves to another queue.
+const PUT_OFF_MAX: u32 = 1_024;
 /// A complaint is not forgotten before so many URLs were answered well.
 const LATELY: u32 = 16;
 /// A limiter has let some of a kind through, and meets another kind within so many that were answered well.
@@ -498,13 +509,16 @@ mod tests {
         for now in [0, 10] {
             for _ in 0..LAP_MAX {
                 assert!(!bed.rest.is_lap_over(at(now)));
-                bed.rest.is_put_off_again();
+                bed.rest.is_put_off(true);
             }
             assert!(bed.rest.is_lap_over(at(now)));
             bed.are_fine(&[8]);
             assert!(bed.complains(now, 7));
         }
+        assert!(!bed.rest.are_many_put_off());
+        (0..PUT_OFF_MAX).for_each(|_| bed.rest.is_put_off(false));
+        assert!(bed.rest.are_many_put_off());
         bed.are_fine(&[7]);
-        assert!(!bed.rest.is_lap_over(at(11)));
+        assert!(!bed.rest.is_lap_over(at(11)) && !bed.rest.are_many_put_off());
     }
 }

@@ -407,6 +407,21 @@ fn scripts_that_hang_are_left_for_what_is_unknown() {
     }
 }
 
+/// A million URLs of one kind, one of which complains now and then: they are not all moved from queue to queue each time.
+#[test]
+fn a_long_queue_is_not_looked_through() {
+    let mut bed = Bed::new(|_| ());
+    bed.offer("http://a.test/");
+    (0..50_000).for_each(|number| bed.offer(&format!("http://a.test/page/{number}")));
+    let mut count = 0;
+    bed.run(HOUR, 700, &mut |job| {
+        count += usize::from(job.kind == JobKind::Page);
+        if job.kind == JobKind::Page && count.is_multiple_of(200) { status(500) } else { well(job) }
+    });
+    assert!(count >= 690, "{count} requests");
+    assert!(bed.frontier.hosts.iter().any(|host| host.backlog.has_queued()), "all were moved");
+}
+
 /// It refuses every twentieth request, of whatever part, and names no time: it is asked less and less.
 #[test]
 fn a_limiter_that_refuses_few_is_the_hosts() {
