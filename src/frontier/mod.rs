@@ -391,12 +391,14 @@ impl Frontier {
         let asked = rest.until.since(now).min(politeness.retry_after_max.max(politeness.crawl_delay_max));
         let until = now + asked.max(rest.crawl_delay.min(politeness.crawl_delay_max));
         self.hosts.rests().rest(&rest.host, until);
-        if rest.host.contains("://") {
-            return;
+        // An odd port that asked for itself alone: where hosts are on several shards, these know nothing of its origins.
+        let origin = rest.host.contains("://").then(|| Url::parse(&rest.host).ok()).flatten();
+        if origin.is_none() {
+            self.hosts.rests().note_trouble(&rest.host, !rest.health.troubles.is_empty());
         }
-        self.hosts.rests().note_trouble(&rest.host, !rest.health.troubles.is_empty());
         // Shards that were not asked to leave it alone do so, too.
-        if let Some(key) = self.host_key(&rest.host).filter(|_| until > now)
+        let name = origin.as_ref().map_or(&*rest.host, |origin| origin.host());
+        if let Some(key) = self.host_key(name).filter(|_| until > now)
             && !self.ledger.rest(key, now, until)
             && self.untold_rests.len() < UNTOLD_RESTS_MAX
         {

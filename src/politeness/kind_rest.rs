@@ -1,19 +1,20 @@
 //! The rests of kinds of URLs that complain or fail while their host's other kinds do not.
 //!
-//! Decides: a kind of URLs speaks for itself alone where others were answered well since it complained last: anyone may link to a
-//! broken script forty times. It rests alone then, longer each time. It is the host's voice as soon as another kind has complained
-//! lately, too (of those that were answered well before, where it is one of these), or as some of its URLs, or of one that complained
-//! shortly before, were answered well between two complaints: a limiter lets some of each kind through, and an overloaded server
-//! nothing.
-//! One script has as many names as one likes. So kinds that never were answered well are in *doubt* together after one of them has
-//! complained or failed: they have a tenth of the host's time while others wait, those that only strangers link to apart from the host's own.
+//! Decides: a kind of URLs speaks for itself alone where others were answered well since it complained last: anyone
+//! may link to a broken script forty times. It rests alone then, longer each time. It is the host's voice as soon as
+//! another kind has complained lately, too (of those that were answered well before, where it is one of these), or as
+//! some of its URLs, or of one that complained shortly before, were answered well between two complaints: a limiter
+//! lets some of each kind through, and an overloaded server nothing.
+//! One script has as many names as one likes. So kinds that never were answered well are in *doubt* together after
+//! one of them has complained or failed: they have a tenth of the host's time while others wait, those that only
+//! strangers link to apart from the host's own.
 //! Kinds that spoke for their host last are in doubt as well: others are asked before them.
-//! After [`BROKEN_FROM`] complaints beside others that are answered, URLs of a kind that never was have one try each; and a kind that
-//! has done nothing else for six hours is given up for a while, so that a crawl ends.
-//! Invariants: pure; a Retry-After is always obeyed by the host or the origin; where nothing else waits, or not among the next
-//! [`PUT_OFF_MAX`], no doubt holds a URL up.
-//! Limits: [`KINDS_MAX`] kinds that complained are known; of more, the one whose rest ends first is forgotten. Of [`FINE_MAX`] kinds
-//! it is known that they were answered well; one that is forgotten is like one that never was.
+//! After [`BROKEN_FROM`] complaints beside others that are answered, URLs of a kind that never was have one try each;
+//! and a kind that has done nothing else for six hours is given up for a while, so that a crawl ends.
+//! Invariants: pure; a Retry-After is always obeyed by the host or the origin; where nothing else waits, or not among
+//! the next [`PUT_OFF_MAX`], no doubt holds a URL up.
+//! Limits: [`KINDS_MAX`] kinds that complained are known; of more, the one whose rest ends first is forgotten. Of
+//! [`FINE_MAX`] kinds it is known that they were answered well; one that is forgotten is like one that never was.
 
 use super::pace::STORM_MAX;
 use super::streak::GIVEN_UP_FOR;
@@ -41,9 +42,11 @@ pub struct KindRest {
     well: u32,
     /// URLs that had been answered well when one complained or failed last.
     bad_at: Option<u32>,
-    /// The kind that complained or failed last of those that never were answered well, and URLs that had been answered well then.
+    /// The kind that complained or failed last of those that never were answered well, and URLs that had been
+    /// answered well then.
     of_unknown: Option<(u32, u32)>,
-    /// The kind that complained last of those that were answered well before, and URLs that had been answered well then.
+    /// The kind that complained last of those that were answered well before, and URLs that had been answered well
+    /// then.
     of_fine: Option<(u32, u32)>,
     /// The kind that was answered well last of those that had complained, and URLs that had been answered well then.
     mended: Option<(u32, u32)>,
@@ -149,7 +152,8 @@ impl KindRest {
         self.others_first
     }
 
-    /// A URL of this kind complained and named no time, or `failed` to be answered and took so long. Whether that is the kind's own, and
+    /// A URL of this kind complained and named no time, or `failed` to be answered and took so long. Whether that is
+    /// the kind's own, and
     /// not its host's.
     pub fn complained(
         &mut self,
@@ -204,7 +208,8 @@ impl KindRest {
         is_own
     }
 
-    /// What a URL of this kind said has cost its host so much time, which now rests until then. Kinds of which nothing good is known, and
+    /// What a URL of this kind said has cost its host so much time, which now rests until then. Kinds of which
+    /// nothing good is known, and
     /// such as speak for their host, are left alone for longer while others wait.
     pub fn doubt(&mut self, rests_until: Instant, of: KindOfUrl, fine: &FineKinds, cost: Duration) {
         let until = rests_until + (cost * DOUBT_FACTOR).min(DOUBT_MAX);
@@ -267,7 +272,8 @@ impl KindRest {
         ended.into_iter().filter(|until| *until > now).collect()
     }
 
-    /// Whether the URLs that were put off without a time are left alone: after each end of a rest they are looked through until
+    /// Whether the URLs that were put off without a time are left alone: after each end of a rest they are looked
+    /// through until
     /// [`LAP_MAX`] have been put off again.
     pub fn is_lap_over(&mut self, now: Instant) -> bool {
         let Some(next) = self.next_end(now) else {
@@ -296,7 +302,8 @@ impl KindRest {
     }
 }
 
-/// The place of kinds that were answered well among those in doubt; before it those of the host's own pages, and of strangers.
+/// The place of kinds that were answered well among those in doubt; before it those of the host's own pages, and of
+/// strangers.
 const OF_FINE: usize = 2;
 /// What is in doubt has a tenth of the time.
 const DOUBT_FACTOR: u32 = 9;
