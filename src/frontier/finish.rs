@@ -102,14 +102,15 @@ impl Frontier {
     fn paused(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome) -> Try {
         let draw = self.draw();
         let (host, politeness) = (&mut self.hosts[job.host], &self.settings.politeness);
-        let (mut is_fine, mut has_complained, mut retry_after) = (false, false, None);
+        let (mut is_fine, mut is_slow, mut has_complained, mut retry_after) = (false, false, false, None);
         let class = RetryClass::of(outcome);
         let is_cut = matches!(outcome, Outcome::Fetched(fetched) if fetched.truncated == Some(Truncated::Time));
         if let Outcome::Fetched(fetched) = outcome {
             has_complained = is_overload(fetched.status) || fetched.wall.is_some();
             retry_after = fetched.retry_after;
             is_fine = job.kind == JobKind::Page && !is_cut && !has_complained && class.is_none();
-            host.answered(&job.url, is_fine, has_complained);
+            is_slow = is_fine && job.is_strangers && host.is_slow(&job.url, job.took(now));
+            host.answered(&job.url, is_fine && !is_slow, has_complained);
         }
         let complaint = has_complained.then(|| {
             let of_url = xxh3_64(job.url.as_str().as_bytes());
@@ -133,7 +134,7 @@ impl Frontier {
         // One page that hangs, or never ends, says nothing of how slow its host is.
         let took = if is_alone { host.pace.took() } else { job.took(now) };
         host.pace.ended(now, took, (outcome, is_fine), of_host, politeness);
-        if fails || job.kind == JobKind::Page && matches!(blame, Some(Blame::Host | Blame::Kind)) {
+        if fails || is_slow || job.kind == JobKind::Page && matches!(blame, Some(Blame::Host | Blame::Kind)) {
             let is_own = is_alone || blame == Some(Blame::Kind);
             host.doubt(now, (&job.url, job.is_strangers), job.took(now), is_own);
         }

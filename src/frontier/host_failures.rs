@@ -56,6 +56,12 @@ impl Host {
         }
     }
 
+    /// Whether a page of a kind that never was answered well `took` so much longer than the host's last response that anyone could
+    /// hold the host up by links to it, as its delay grows with that.
+    pub fn is_slow(&self, url: &Url, took: Duration) -> bool {
+        took >= SLOW_MIN && took >= self.pace.took() * SLOW_FACTOR && !self.fine_kinds.has(kind_of(url))
+    }
+
     /// `url`, of this hash, was answered with 429 or 503; whether it was so before, as far as is known.
     pub fn url_complained(&mut self, hash: u64) -> bool {
         self.kind_rest.get_or_insert_default().url_complained(hash as u32 | 1)
@@ -271,5 +277,8 @@ const ODD_FAILURES_MAX: u32 = 3;
 const DOUBTFUL_REST_FACTOR: u32 = 10;
 /// No connection is waited for longer than this.
 const TOOK_MAX: Duration = Duration::from_secs(10);
+/// A page that takes so long, and so many times as long as the one before, is slow for its host.
+const SLOW_MIN: Duration = Duration::from_secs(5);
+const SLOW_FACTOR: u32 = 4;
 /// Nor does a kind rest for longer than that of an answer that is waited for.
 const KIND_TOOK_MAX: Duration = Duration::from_secs(30);

@@ -107,7 +107,8 @@ impl Bed {
                 };
                 let hangs = is_bad && job.url.path_and_query().starts_with("/live");
                 let lasts = if is_silence { 10_000 } else { 1 }.max(if is_cut { 30_000 } else { 0 });
-                let lasts = if hangs { 20_000 } else { lasts };
+                let is_slow = job.url.path_and_query().starts_with("/slow");
+                let lasts = if hangs || is_slow { 20_000 } else { lasts };
                 self.now = self.now + Duration::from_millis(lasts);
                 self.frontier.finish(self.now, &job, &outcome);
             } else if self.spool.is_quiet() {

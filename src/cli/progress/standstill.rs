@@ -1,8 +1,8 @@
 //! Why nothing happens in a crawl, when that can be told.
 //!
 //! Decides: what the crawl itself says comes first (an outage, a full disk); then name servers that do not answer; then
-//! hosts that wait for another try, and what went wrong with one of them; then hosts that all wait for their delay, or
-//! for their hours.
+//! hosts that wait for another try, and what went wrong with one of them; then hosts that all wait for their delay, for
+//! their hours, or until they or kinds of their URLs are to be left alone no longer.
 //! Invariants: nothing is said of a standstill that has not lasted for [`SILENT_MIN`].
 
 use crate::grouped::grouped;
@@ -66,8 +66,11 @@ impl Standstill {
                 let retried = totals.hosts_retried.min(hosts);
                 format!("{} of {} hosts left wait for another try: {trouble}", grouped(retried), grouped(hosts))
             }
-            (1, None) => "the only host left is waiting for its delay, or its hours".to_owned(),
-            (hosts, None) => format!("all {} hosts left are waiting for their delays, or their hours", grouped(hosts)),
+            (1, None) => "the only host left is waiting for its delay, its hours, or the end of a rest".to_owned(),
+            (hosts, None) => {
+                let hosts = grouped(hosts);
+                format!("all {hosts} hosts left are waiting for their delays, their hours, or the end of a rest")
+            }
         })
     }
 }
@@ -108,15 +111,18 @@ mod tests {
         assert_eq!(said(&mut standstill, 5, &still(3)), "", "not for long");
         assert_eq!(
             said(&mut standstill, 10, &still(3)),
-            "all 3 hosts left are waiting for their delays, or their hours"
+            "all 3 hosts left are waiting for their delays, their hours, or the end of a rest"
         );
-        assert_eq!(said(&mut standstill, 15, &still(1)), "the only host left is waiting for its delay, or its hours");
+        assert_eq!(
+            said(&mut standstill, 15, &still(1)),
+            "the only host left is waiting for its delay, its hours, or the end of a rest"
+        );
         standstill.tell(Some("the network is down".to_owned()), Some("a.test: connection refused".to_owned()));
         assert_eq!(said(&mut standstill, 20, &still(1)), "the network is down");
         standstill.tell(None, Some("a.test: connection refused, try 2 of 5 in 9 min".to_owned()));
         assert_eq!(
             said(&mut standstill, 21, &still(1)),
-            "the only host left is waiting for its delay, or its hours",
+            "the only host left is waiting for its delay, its hours, or the end of a rest",
             "it waits for no other try"
         );
         let retried = |hosts_left, hosts_retried| Totals { hosts_retried, ..still(hosts_left) };

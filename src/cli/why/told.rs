@@ -326,7 +326,8 @@ pub(in crate::cli) fn meaning(failure: &str) -> &'static str {
             "robots.txt asks for a longer Crawl-delay than is waited for (politeness.crawl_delay_above)"
         }
         "host-dead" => {
-            "its host failed too often in a row (politeness.host_failures_max), or complained of everything for six hours"
+            "its host failed too often in a row (politeness.host_failures_max), or complained for six hours, of everything or of \
+             URLs like this one"
         }
         "dns-not-found" => "the name does not exist, or has no address",
         "dns-failed" | "dns-timeout" => "no name server could tell its address",

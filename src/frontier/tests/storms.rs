@@ -243,6 +243,42 @@ fn pages_that_never_end_rest_with_their_kind() {
     assert!(gap >= Some(Duration::from_secs(30)), "10 s a page, and twice that between two: {gap:?}");
 }
 
+/// A host's delay grows with the time that its last response took: links to its dearest script would hold up all else.
+#[test]
+fn slow_pages_that_strangers_link_to_have_a_tenth_of_the_time() {
+    let had = |links: u32, are_strangers: bool| {
+        let mut bed = Bed::new(|_| ());
+        bed.offer("http://a.test/");
+        bed.run(20, 1_000, &mut well);
+        if are_strangers {
+            bed.frontier.begin_strangers_links(SiteKey::of_host(7, "b.test"));
+        }
+        for number in 0..links {
+            let url = Url::parse(&format!("http://a.test/slow{number}/report")).expect("a URL");
+            let ticket = Ticket { depth: Hops::default().link().bits(), ..bed.ticket() };
+            bed.frontier.offer(bed.now, &url, SiteKey::of_host(7, url.host()), ticket, &mut bed.spool);
+        }
+        bed.frontier.end_links();
+        (0..2_000).for_each(|number| bed.offer(&format!("http://a.test/page/{number}")));
+        bed.run(1_200, 10_000, &mut well);
+        let requests: Vec<_> = bed.jobs.iter().filter(|(_, job)| job.kind != JobKind::Resolve).collect();
+        let slow = requests.windows(2).filter(|two| two[0].1.url.path_and_query().starts_with("/slow"));
+        let soonest = slow.map(|two| two[1].0.since(two[0].0)).min();
+        assert!(
+            soonest.is_none_or(|gap| gap >= Duration::from_secs(50)),
+            "20 s, and politeness.response_delay_max: {soonest:?}"
+        );
+        bed.pages().into_iter().filter(|url| url.contains("/page/")).count()
+    };
+    let alone = had(0, true);
+    for links in [1, 5, 40] {
+        let beside = had(links, true);
+        assert!(beside * 10 >= alone * 8, "{beside} of {alone} beside {links} links");
+    }
+    // What a site links to itself is its own affair.
+    assert!(had(40, false) * 2 < alone);
+}
+
 /// All of a host's origins have odd ports: the one that answers most speaks for it.
 #[test]
 fn another_port_of_a_host_of_odd_ports_has_a_crawl_delay_of_its_own() {
