@@ -6,7 +6,8 @@
 //! Decides: the current URL first, then a retry that is due, then the next of the queue in its order ([`Discipline`]), or of a lane
 //! whose turn it is. While too many wait for another try, no new URL is taken until one of them has had its turn.
 //! Invariants: at most one URL is the current one; at most one of the queues has a block on its way back.
-//! Limits: [`RETRIES_MAX`] URLs wait for another try, [`RETRIES_MIN`] while the frontier's memory is over its bound.
+//! Limits: [`RETRIES_MAX`] URLs wait for another try, [`RETRIES_MIN`] while the frontier's memory is over its bound; and
+//! [`PUT_OFF_MAX`] for the end of a rest of their kind.
 
 use super::SHORT_TAIL_BYTES;
 use super::importance::{Level, TOP_LEVEL};
@@ -15,7 +16,7 @@ use super::queue::{Discipline, HostQueue, Refill};
 use super::waiting::{Ticket, WaitingUrls};
 use crate::kinds::{KindFacts, Weight};
 use crate::spool::{Block, Spool};
-use crate::time::{Duration, Instant};
+use crate::time::Instant;
 use crate::url::Url;
 
 /// What waits for a host.
@@ -50,6 +51,8 @@ pub struct QueuedUrl {
     pub weight: Weight,
     /// Whether its page is to be looked at.
     pub is_examined: bool,
+    /// It waits for the end of a rest of its kind, and not for another try.
+    pub is_put_off: bool,
 }
 
 /// What the queue has to give.
@@ -156,16 +159,27 @@ impl Backlog {
         self.current = Some(entry);
     }
 
-    /// Tries a URL again at `at`.
+    /// Tries a URL again at `at`, or for the first time if it was put off.
     pub fn retry(&mut self, at: Instant, entry: QueuedUrl) {
-        debug_assert!(self.retries.len() < RETRIES_MAX, "a URL was taken while too many wait for another try");
+        let most = RETRIES_MAX + PUT_OFF_MAX;
+        debug_assert!(self.retries.len() < most, "a URL was taken while too many wait for another try");
         self.retries_bytes += entry.ram_bytes();
         self.retries.push((at, entry));
     }
 
-    /// URLs that wait for another try, and when the first of them is due.
-    pub fn retries(&self) -> (usize, Option<Instant>) {
-        (self.retries.len(), self.retries.iter().map(|(at, _)| *at).min())
+    /// URLs that wait for another try.
+    pub fn tried(&self) -> usize {
+        self.retries.len() - self.put_off()
+    }
+
+    /// URLs that were put off with their kinds and never tried.
+    pub fn put_off(&self) -> usize {
+        self.retries.iter().filter(|(_, entry)| entry.is_put_off && entry.attempt == 0).count()
+    }
+
+    /// When the first of all these is due.
+    pub fn next_retry(&self) -> Option<Instant> {
+        self.retries.iter().map(|(at, _)| *at).min()
     }
 
     /// Makes the first URL that is due for another try the current one; whether there was one.
@@ -173,11 +187,12 @@ impl Backlog {
         let due = self.retries.iter().enumerate().filter(|(_, (at, _))| *at <= now);
         let Some((index, _)) = due.min_by_key(|(_, (at, _))| *at) else { return false };
         // Those that are due at once keep their order.
-        let (_, entry) = self.retries.remove(index);
+        let (_, mut entry) = self.retries.remove(index);
         if self.retries.is_empty() {
             self.retries = Vec::new();
         }
         self.retries_bytes -= entry.ram_bytes();
+        entry.is_put_off = false;
         self.set_current(entry);
         true
     }
@@ -193,15 +208,10 @@ impl Backlog {
         meant.for_each(|(at, _)| *at = now);
     }
 
-    /// Those that wait for the end of a rest at `until` are due at `now`: first those that were put off with it, then those that were tried.
-    pub fn retry_sooner(&mut self, until: Instant, now: Instant) {
-        for (at, _) in &mut self.retries {
-            *at = match *at {
-                at if at == until => Instant::ZERO,
-                at if at == until + BEHIND_ITS_KIND => now,
-                at => at,
-            };
-        }
+    /// Those that were put off until `until` at the latest are due at once.
+    pub fn put_off_no_longer(&mut self, until: Instant) {
+        let meant = self.retries.iter_mut().filter(|(at, entry)| entry.is_put_off && *at <= until);
+        meant.for_each(|(at, _)| *at = Instant::ZERO);
     }
 
     /// When the URL of this number is tried again.
@@ -236,7 +246,16 @@ impl Backlog {
                 // Every text in a queue came out of a `Url`; one that does not parse again was damaged on disk.
                 let Ok(url) = Url::from_canonical(&text) else { return Taken::Damaged(turn) };
                 let (weight, is_examined) = (Weight::Whole, false);
-                self.set_current(QueuedUrl { url, ticket, attempt: 0, level, turn, weight, is_examined });
+                self.set_current(QueuedUrl {
+                    url,
+                    ticket,
+                    attempt: 0,
+                    level,
+                    turn,
+                    weight,
+                    is_examined,
+                    is_put_off: false,
+                });
                 return Taken::Url;
             }
             match queue.refill() {
@@ -289,9 +308,9 @@ impl QueuedUrl {
     }
 }
 
-/// A URL is tried again so long after the rest of its kind.
-pub const BEHIND_ITS_KIND: Duration = Duration::from_millis(1);
 /// URLs of a host that wait for another try.
 pub const RETRIES_MAX: usize = 256;
 /// The same while the frontier's memory is over its bound.
 pub const RETRIES_MIN: usize = 8;
+/// URLs of a host that are put off with their kind and wait in memory; further ones wait in a lane.
+pub const PUT_OFF_MAX: usize = 64;

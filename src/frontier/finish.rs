@@ -7,7 +7,7 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::Frontier;
-use super::backlog::{BEHIND_ITS_KIND, QueuedUrl};
+use super::backlog::QueuedUrl;
 use super::budgets::Cost;
 use super::host::State;
 use super::host_failures::Blame;
@@ -110,7 +110,10 @@ impl Frontier {
             retry_after = fetched.retry_after;
             is_fine = job.kind == JobKind::Page && !is_cut && !has_complained && class.is_none();
             is_slow = is_fine && job.is_strangers && host.is_slow(&job.url, job.took(now));
-            host.answered(&job.url, is_fine && !is_slow, has_complained);
+            host.answered(&job.url, has_complained);
+            if is_fine && !is_slow {
+                host.is_well(&job.url, fetched.status, job.is_strangers);
+            }
         }
         let complaint = has_complained.then(|| {
             let of_url = xxh3_64(job.url.as_str().as_bytes());
@@ -118,7 +121,7 @@ impl Frontier {
             // In a storm its tries are not counted.
             Complaint { of_url, is_again: is_of_page || job.attempt > 0, is_of_page, draw }
         });
-        let blame = has_complained.then(|| host.complains(now, &job.url, retry_after, politeness));
+        let blame = has_complained.then(|| host.complains(now, (job.kind, &job.url), retry_after, politeness));
         let of_host = match blame {
             Some(Blame::Host) => complaint.map(|complaint| (complaint, retry_after)),
             Some(Blame::LoneOrigin) => complaint.map(|complaint| (complaint, None)),
@@ -132,11 +135,11 @@ impl Frontier {
         let fails = fails && job.kind == JobKind::Page;
         let is_alone = fails && host.fails_alone(now, job.took(now), &job.url, politeness);
         // One page that hangs, or never ends, says nothing of how slow its host is.
-        let took = if is_alone { host.pace.took() } else { job.took(now) };
+        let is_of_kind = is_alone || blame == Some(Blame::Kind);
+        let took = if is_of_kind { host.pace.took() } else { job.took(now) };
         host.pace.ended(now, took, (outcome, is_fine), of_host, politeness);
         if fails || is_slow || job.kind == JobKind::Page && matches!(blame, Some(Blame::Host | Blame::Kind)) {
-            let is_own = is_alone || blame == Some(Blame::Kind);
-            host.doubt(now, (&job.url, job.is_strangers), job.took(now), is_own);
+            host.doubt(now, (&job.url, job.is_strangers), job.took(now), is_of_kind);
         }
         let counts = match outcome {
             Outcome::Fetched(fetched) => {
@@ -193,7 +196,7 @@ impl Frontier {
             Outcome::Failed(failure) => failure.is_of_answer() && counts == Try::Counts,
             _ => matches!(class, Some(RetryClass::Overload | RetryClass::Server)) && !is_storm,
         };
-        let is_in_vain = may_be_of_kind && self.hosts[job.host].is_of_broken_kind(&job.url);
+        let is_in_vain = may_be_of_kind && self.hosts[job.host].is_of_broken_kind(now, &job.url, job.is_strangers);
         let Some(class) = class.filter(|_| (job.attempt < tries_max || uncounted) && !is_in_vain) else {
             self.queued -= 1;
             self.is_over(job.depth);
@@ -203,9 +206,8 @@ impl Frontier {
         let host = &mut self.hosts[job.host];
         let rest = host.pace.not_before().since(now);
         // Others of its kind that waited meanwhile come before it: it is not to lose all its tries for the kind.
-        let of_kind = host
-            .kind_rests_until(now, &job.url, job.is_strangers)
-            .map_or(Duration::ZERO, |at| at.since(now) + BEHIND_ITS_KIND);
+        let of_kind = host.kind_alone_rests_until(now, &job.url).map(|at| at.since(now) + BEHIND_ITS_KIND);
+        let of_kind = of_kind.unwrap_or_default();
         // One that was given up by ourselves need not wait for its host to recover.
         let wait = match outcome {
             Outcome::Failed(Failure::Aborted) => rest,
@@ -215,7 +217,8 @@ impl Frontier {
         let ticket = Ticket { number: job.number, depth: job.depth, is_strangers: job.is_strangers };
         let weight = self.judge(job.host, &job.url, ticket).weight();
         let (url, is_examined) = (job.url.clone(), job.is_examined);
-        let entry = QueuedUrl { url, ticket, attempt, level: 0, turn: Turn::Queue, weight, is_examined };
+        let (level, turn, is_put_off) = (0, Turn::Queue, false);
+        let entry = QueuedUrl { url, ticket, attempt, level, turn, weight, is_examined, is_put_off };
         let host = &mut self.hosts[job.host];
         let before = host.backlog.ram_bytes();
         host.backlog.retry(now + wait, entry);
@@ -233,3 +236,6 @@ fn cost(outcome: &Outcome) -> Cost {
         _ => Cost::default(),
     }
 }
+
+/// A URL is tried again so long after the end of its kind's rest.
+const BEHIND_ITS_KIND: Duration = Duration::from_millis(1);

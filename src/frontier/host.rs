@@ -236,4 +236,4 @@ impl Host {
 }
 
 /// Different (scheme, port) pairs of one host that are crawled, the default ones not counted.
-const ORIGINS_MAX: usize = 16;
+pub const ORIGINS_MAX: usize = 16;

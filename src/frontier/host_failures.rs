@@ -23,7 +23,7 @@ use super::origin::{Origin, Verdict};
 use crate::config::Politeness;
 use crate::frontier::addresses::NextAddress;
 use crate::kinds::Tokens;
-use crate::outcome::Failure;
+use crate::outcome::{Failure, JobKind};
 use crate::politeness::{FailureStreak, HostPace, KindOfUrl, Try};
 use crate::robots::Work;
 use crate::time::{Duration, Instant};
@@ -44,16 +44,21 @@ pub enum Blame {
 }
 
 impl Host {
-    /// A request to `url` was answered, with a complaint or without; with a page that `is_fine`.
-    pub fn answered(&mut self, url: &Url, is_fine: bool, has_complained: bool) {
+    /// A request to `url` was answered, with a complaint or without.
+    pub fn answered(&mut self, url: &Url, has_complained: bool) {
         if let Some(origin) = self.origins.iter_mut().find(|origin| origin.is_of(url)) {
             origin.answered(has_complained);
         }
-        if is_fine {
-            let kind = kind_of(url);
-            self.fine_kinds.note(kind);
-            self.kind_rest.iter_mut().for_each(|rest| rest.is_fine(kind));
+    }
+
+    /// The page `url`, to which only strangers link or not, was answered well, with this status. Of a page that does not exist it
+    /// is not known whether its kind does.
+    pub fn is_well(&mut self, url: &Url, status: u16, is_strangers: bool) {
+        let kind = kind_of(url);
+        if status < 400 {
+            self.fine_kinds.note(kind, is_strangers);
         }
+        self.kind_rest.iter_mut().for_each(|rest| rest.is_fine(kind));
     }
 
     /// Whether a page of a kind that never was answered well `took` so much longer than the host's last response that anyone could
@@ -67,11 +72,12 @@ impl Host {
         self.kind_rest.get_or_insert_default().url_complained(hash as u32 | 1)
     }
 
-    /// `url` was answered with 429 or 503: whose complaint that is. An origin or a kind of URLs that complains alone rests alone.
+    /// `url` was answered with 429 or 503: whose complaint that is. An origin or a kind of URLs that complains alone rests alone;
+    /// a robots.txt is of no kind.
     pub fn complains(
         &mut self,
         now: Instant,
-        url: &Url,
+        (of, url): (JobKind, &Url),
         retry_after: Option<Duration>,
         politeness: &Politeness,
     ) -> Blame {
@@ -85,7 +91,7 @@ impl Host {
             self.origins[index].streak.rest_until(now + rest);
             return if self.has_another_that_works(index) { Blame::Origin } else { Blame::LoneOrigin };
         }
-        match retry_after.is_none() && self.fails_aside(now, url, None, politeness) {
+        match of == JobKind::Page && retry_after.is_none() && self.fails_aside(now, url, None, politeness) {
             true => Blame::Kind,
             false => Blame::Host,
         }
@@ -101,9 +107,8 @@ impl Host {
 
     /// Nothing else waits, or not nearby: kinds in doubt are asked for now. Whether any were put off for that.
     pub fn end_doubt(&mut self, now: Instant) -> bool {
-        let ended = self.kind_rest.as_mut().map(|rest| rest.end_doubt(now)).unwrap_or_default();
-        ended.iter().for_each(|until| self.backlog.retry_sooner(*until, now));
-        !ended.is_empty()
+        let ended = self.kind_rest.as_mut().and_then(|rest| rest.end_doubt(now));
+        ended.inspect(|until| self.backlog.put_off_no_longer(*until)).is_some()
     }
 
     /// `url` complained, or `failed` after so long; whether only its kind of URLs does, and rests alone.
@@ -114,8 +119,9 @@ impl Host {
     }
 
     /// Whether another try of a URL like this one is in vain.
-    pub fn is_of_broken_kind(&self, url: &Url) -> bool {
-        self.kind_rest.as_ref().is_some_and(|rest| rest.is_broken(kind_of(url), &self.fine_kinds))
+    pub fn is_of_broken_kind(&self, now: Instant, url: &Url, is_strangers: bool) -> bool {
+        let of = KindOfUrl { kind: kind_of(url), is_strangers };
+        self.kind_rest.as_ref().is_some_and(|rest| rest.is_broken(now, of, &self.fine_kinds))
     }
 
     /// Whether URLs like this one end without a request.
@@ -127,6 +133,11 @@ impl Host {
     pub fn kind_rests_until(&self, now: Instant, url: &Url, is_strangers: bool) -> Option<Instant> {
         let rest = self.kind_rest.as_ref()?;
         rest.rests_until(now, KindOfUrl { kind: kind_of(url), is_strangers }, &self.fine_kinds)
+    }
+
+    /// The same as far as it is the kind's own complaint, and no doubt.
+    pub fn kind_alone_rests_until(&self, now: Instant, url: &Url) -> Option<Instant> {
+        self.kind_rest.as_ref()?.alone_until(now, kind_of(url))
     }
 
     /// What `url` said has cost so much time, and the host's rest: others like it are in doubt, unless that was their kind's own.

@@ -10,8 +10,8 @@
 //! behind is next. A lane that was empty begins one turn of its own behind the others. A turn costs what the URL's weight is
 //! then: what has proved its worth since gets through its lane sooner. The turn counts when it is fetched.
 //! A lane never changes its weight: each change put it behind the others again, and with URLs of two weights it starved.
-//! Invariants: a URL goes to a lane, and from that of what nothing is known of to that of its kind, once each; what waits is never
-//! put off, whatever comes.
+//! Invariants: a URL goes to a lane, and from that of what nothing is known of to that of its kind, once each, and once more for
+//! each rest of its kind.
 //! Limits: [`LANES_MAX`] lanes; the last one is for kinds that rest, and further kinds share the one before.
 
 use super::queue::{Discipline, HostQueue};
@@ -107,6 +107,9 @@ impl KindLanes {
     /// Gives an empty lane, or a new one, to a kind, a turn of its own behind the others.
     fn begin(&mut self, at: usize, of: KindFacts, discipline: Discipline) {
         let (weight, turn) = (of.weight, of.weight.turns());
+        // What is looked through must not be what was put back just now.
+        let rests = of.branch == KindFacts::RESTING.branch;
+        let discipline = if rests { Discipline::Oldest } else { discipline };
         let has_others = self.lanes.iter().any(|lane| lane.weight == weight && !lane.queue.is_empty());
         let Some(turns) = self.classes.get_mut(weight as usize) else { return };
         if !has_others {
@@ -114,11 +117,8 @@ impl KindLanes {
         }
         let (branch, is_proven, next) = (of.branch, of.is_proven(), turns.now + turn);
         match self.lanes.get_mut(at) {
-            Some(lane) => (lane.branch, lane.is_proven, lane.weight, lane.next) = (branch, is_proven, weight, next),
-            None => {
-                let queue = HostQueue::new(discipline);
-                self.lanes.push(Lane { branch, is_proven, weight, next, queue });
-            }
+            Some(lane) => *lane = Lane { branch, is_proven, weight, next, queue: HostQueue::new(discipline) },
+            None => self.lanes.push(Lane { branch, is_proven, weight, next, queue: HostQueue::new(discipline) }),
         }
     }
 
@@ -150,16 +150,19 @@ impl KindLanes {
         self.lanes.iter().any(|lane| lane.is_of_resting() && !lane.queue.is_empty())
     }
 
-    /// Whether a URL that was taken in this turn is to go to its kind's lane: from the queue, and from a lane where it stood while
-    /// nothing was known of its kind.
+    /// Whether a URL that was taken in this turn is to go to its kind's lane: from the queue, from that of kinds that rest, and from
+    /// a lane where it stood while nothing was known of its kind.
     pub fn is_to_move(&self, turn: Turn, of: KindFacts) -> bool {
         match turn {
             Turn::Queue => true,
             Turn::Lane(at) => {
-                of.is_proven()
-                    && self.lanes.get(at).is_some_and(|lane| !lane.is_proven)
-                    // Where there is no lane left it would come back for ever.
-                    && (self.lanes.len() <= last_lane(of) || self.free_lane(of).is_some())
+                let lane = self.lanes.get(at);
+                // Only what stood in the queue goes before it when its rest is over.
+                lane.is_some_and(Lane::is_of_resting)
+                    || of.is_proven()
+                        && lane.is_some_and(|lane| !lane.is_proven)
+                        // Where there is no lane left it would come back for ever.
+                        && (self.lanes.len() <= last_lane(of) || self.free_lane(of).is_some())
             }
         }
     }

@@ -88,6 +88,7 @@ use backlog::QueuedUrl;
 use calendar::{Calendar, Event};
 use fetch_places::{FetchPlaces, SLOW_AFTER};
 use host::State;
+use host_failures::Blame;
 use host_table::HostTable;
 use importance::Importance;
 use kind_evidence::KindEvidence;
@@ -485,12 +486,24 @@ impl Frontier {
     }
 
     /// A host has asked for a rest in a response that counts for nothing else.
-    pub fn asked_for_rest(&mut self, now: Instant, id: HostId, url: &Url, status: u16, retry_after: Option<Duration>) {
-        if is_overload(status) {
-            let of_url = xxh3_64(url.as_str().as_bytes());
-            let complaint = Complaint { of_url, is_again: false, is_of_page: false, draw: self.draw() };
-            self.hosts[id].pace.overloaded(now, retry_after, complaint, &self.settings.politeness);
-            self.note_rest(id, now);
+    pub fn asked_for_rest(&mut self, now: Instant, job: &FetchJob, status: u16, retry_after: Option<Duration>) {
+        if !is_overload(status) {
+            return;
+        }
+        let of_url = xxh3_64(job.url.as_str().as_bytes());
+        let complaint = Complaint { of_url, is_again: false, is_of_page: false, draw: self.draw() };
+        let (host, politeness) = (&mut self.hosts[job.host], &self.settings.politeness);
+        let blame = host.complains(now, (job.kind, &job.url), retry_after, politeness);
+        match blame {
+            Blame::Host => host.pace.overloaded(now, retry_after, complaint, politeness),
+            Blame::LoneOrigin => host.pace.overloaded(now, None, complaint, politeness),
+            Blame::Origin | Blame::Kind => {}
+        }
+        if matches!(blame, Blame::Origin | Blame::LoneOrigin) && retry_after.is_some() {
+            self.note_origin_rests(now, job.host);
+        }
+        if self.rests_long(job.host, now) {
+            self.note_rest(job.host, now);
         }
     }
 

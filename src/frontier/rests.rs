@@ -8,6 +8,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::host::ORIGINS_MAX;
 use crate::time::{Duration, Instant};
 use crate::trouble::HostHealth;
 use crate::url::Url;
@@ -70,14 +71,23 @@ impl Rests {
         }
     }
 
+    /// Where there is no room for it, its host rests.
     fn rest_origin(&mut self, origin: Url, until: Instant) {
-        if self.origins.len() >= self.hosts_max && !self.origins.contains_key(origin.host()) {
+        let is_over = |until| self.of_all.is_some_and(|(_, of_all)| until <= of_all);
+        if let Some(known) = self.origins.get_mut(origin.host()) {
+            known.retain(|(other, at)| *other != origin && !is_over(*at));
+        }
+        if is_over(until) {
             return;
         }
-        let known = self.origins.entry(origin.host().into()).or_default();
-        known.retain(|(other, _)| *other != origin);
-        if known.len() < ORIGINS_MAX {
-            known.push((origin, until));
+        let has_room = self.origins.len() < self.hosts_max || self.origins.contains_key(origin.host());
+        let known = has_room.then(|| self.origins.entry(origin.host().into()).or_default());
+        match known.filter(|known| known.len() < ORIGINS_MAX) {
+            Some(known) => known.push((origin, until)),
+            None => {
+                let of_host = self.hosts.get(origin.host()).copied().unwrap_or_default();
+                self.rest(origin.host(), until.max(of_host));
+            }
         }
     }
 
@@ -114,9 +124,6 @@ impl Rests {
     }
 }
 
-/// Odd ports of a host whose rests are kept.
-const ORIGINS_MAX: usize = 8;
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,6 +141,16 @@ mod tests {
         let taken = ["a.test", "b.test", "c.test", "d.test", "a.test"].map(|host| rests.take(host, Duration::ZERO));
         assert_eq!(taken, [at(30), at(1), at(40), at(1), at(1)], "there was no room for the fourth");
         assert_eq!(rests.take("e.test", Duration::from_secs(7)), at(7), "its own delay is longer");
+        // Each odd port has its own, as far as there is room.
+        let origin = |port| format!("http://a.test:{port}/");
+        (1_000..1_000 + ORIGINS_MAX).for_each(|port| rests.rest(&origin(port), at(60)));
+        (1_000..1_004).for_each(|port| rests.rest(&origin(port), at(1)));
+        (2_000..2_004).for_each(|port| rests.rest(&origin(port), at(70)));
+        assert_eq!(rests.take("a.test", Duration::ZERO), at(1));
+        rests.rest(&origin(3_000), at(80));
+        let kept = rests.take_origins("a.test");
+        assert_eq!((kept.len(), kept.iter().filter(|(_, until)| *until == at(70)).count()), (ORIGINS_MAX, 4));
+        assert_eq!(rests.take("a.test", Duration::ZERO), at(80), "there was no room for that port");
         assert_eq!(Rests::new(2).take("e.test", Duration::from_secs(7)), Instant::ZERO, "there was no run before");
     }
 }

@@ -5,7 +5,7 @@
 
 use std::net::IpAddr;
 
-use super::backlog::{QueuedUrl, RETRIES_MAX, RETRIES_MIN, Taken};
+use super::backlog::{PUT_OFF_MAX, QueuedUrl, RETRIES_MAX, RETRIES_MIN, Taken};
 use super::budgets::{Left, PENDING_PAUSE};
 use super::calendar::Event;
 use super::host::State;
@@ -182,18 +182,18 @@ impl Frontier {
             return Next::Current;
         }
         let before = host.backlog.ram_bytes();
-        let (retries, next_retry) = host.backlog.retries();
+        let tried = host.backlog.tried();
         // What failed is tried again when others have shown how the host does: three links to a broken script would hold it up.
         let others_first = host.kind_rest.as_ref().is_some_and(|rest| rest.others_first())
-            && retries + host.under_way.jobs() < retries_max;
+            && tried + host.under_way.jobs() < retries_max;
         if !others_first && host.backlog.take_retry(now) {
             self.memory.changed(before, host.backlog.ram_bytes());
             return self.if_not_resting(id, now);
         }
-        let mut wait = next_retry;
-        // Each that is under way may be one more.
-        if let (Some(at), true) = (wait, retries + host.under_way.jobs() >= retries_max) {
-            return Next::Wait(at);
+        let mut wait = host.backlog.next_retry();
+        // Each that is under way may be one more. There may be room for more of them sooner.
+        if let (Some(at), true) = (wait, tried + host.under_way.jobs() >= retries_max) {
+            return Next::Wait(at.min(now + ROOM_PAUSE));
         }
         for index in 0..host.origins.len() {
             let waits_until = host.waits_until(index, now);
@@ -207,7 +207,9 @@ impl Frontier {
                             let judgment = self.judge(id, &url, ticket);
                             let (weight, is_examined) = (judgment.weight(), judgment.wants_look);
                             let (attempt, level, turn) = (0, 0, Turn::Queue);
-                            let entry = QueuedUrl { url, ticket, attempt, level, turn, weight, is_examined };
+                            let is_put_off = false;
+                            let entry =
+                                QueuedUrl { url, ticket, attempt, level, turn, weight, is_examined, is_put_off };
                             self.hosts[id].backlog.set_current(entry);
                             return self.if_not_resting(id, now);
                         }
@@ -216,8 +218,8 @@ impl Frontier {
                 }
             }
         }
-        if host.kind_rest.as_ref().is_some_and(|rest| rest.are_many_put_off()) {
-            host.end_doubt(now);
+        if host.kind_rest.as_ref().is_some_and(|rest| rest.are_many_put_off()) && !host.end_doubt(now) {
+            return Next::Wait(wait.map_or(now + SEARCH_PAUSE, |wait| wait.min(now + SEARCH_PAUSE)));
         }
         let kind_rest = host.kind_rest.as_mut();
         host.backlog.rest_lane(kind_rest.is_some_and(|rest| rest.is_lap_over(now)));
@@ -306,15 +308,15 @@ impl Frontier {
         }
         let host = &mut self.hosts[id];
         let before = host.backlog.ram_bytes();
-        host.backlog.retry(until, entry);
+        host.backlog.retry(until, QueuedUrl { is_put_off: true, ..entry });
         self.memory.changed(before, host.backlog.ram_bytes());
         true
     }
 
     /// URLs that may still be put off with their kind.
     fn resting_room(&self, id: HostId) -> usize {
-        let most = if self.memory.has_room() { RESTING_MAX } else { RETRIES_MIN / 2 };
-        most.saturating_sub(self.hosts[id].backlog.retries().0)
+        let most = if self.memory.has_room() { PUT_OFF_MAX } else { RETRIES_MIN / 2 };
+        most.saturating_sub(self.hosts[id].backlog.put_off())
     }
 
     /// Ends one URL of a host that was given up; `false` when there is none left in memory.
@@ -632,6 +634,8 @@ const REQUEUE_PAUSE: Duration = Duration::from_secs(1);
 const DEAR_WORK: u64 = TURN_WORK_MAX / 4;
 /// Requests of its own that a host has for one of a file that others' robots.txt redirect to.
 const OWN_TURNS: u8 = 12;
-/// URLs of a host that are put off with their kind; further ones have a sixteenth of the turns.
-const RESTING_MAX: usize = RETRIES_MAX / 4;
+/// A host too many of whose URLs wait for another try is looked at again.
+const ROOM_PAUSE: Duration = Duration::from_secs(10);
+/// After so many URLs that were put off in a row the next ones are looked at.
+const SEARCH_PAUSE: Duration = Duration::from_secs(1);
 const DEAR_PAUSE: Duration = Duration::from_millis(20);

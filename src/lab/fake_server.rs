@@ -197,10 +197,10 @@ impl FakeServers {
             2 => Outcome::Failed(Failure::Deadline),
             3 => Outcome::Fetched(Fetched { status: 500, ..Fetched::default() }),
             _ => {
-                if let Some(meter) = self.hosts.get_mut(job.url.host()) {
-                    (meter.not_before, meter.asked_at) = (at + retry_after, at);
+                if let (Some(meter), Some(wait)) = (self.hosts.get_mut(job.url.host()), retry_after) {
+                    (meter.not_before, meter.asked_at) = (at + wait, at);
                 }
-                Outcome::Fetched(Fetched { status: 503, retry_after: Some(retry_after), ..Fetched::default() })
+                Outcome::Fetched(Fetched { status: 503, retry_after, ..Fetched::default() })
             }
         }
     }

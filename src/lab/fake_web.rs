@@ -113,9 +113,13 @@ impl FakeWeb {
         self.place(host).is_some_and(|(_, number)| number > 0) && self.hash(&["dies", host]).is_multiple_of(10)
     }
 
-    /// How long its servers want to be left alone when they say 503.
-    pub fn retry_after(&self, host: &str) -> Duration {
-        Duration::from_secs(if self.hash(&["retry", host]).is_multiple_of(8) { 7_200 } else { 3 })
+    /// How long its servers want to be left alone when they say 503; `None`: they do not say.
+    pub fn retry_after(&self, host: &str) -> Option<Duration> {
+        match self.hash(&["retry", host]) % 8 {
+            0 => Some(Duration::from_secs(7_200)),
+            1 | 2 => None,
+            _ => Some(Duration::from_secs(3)),
+        }
     }
 
     /// The site's first host.

@@ -8,13 +8,15 @@
 //! One script has as many names as one likes. So kinds that never were answered well are in *doubt* together after
 //! one of them has complained or failed: they have a tenth of the host's time while others wait, those that only
 //! strangers link to apart from the host's own.
-//! Kinds that spoke for their host last are in doubt as well: others are asked before them.
-//! After [`BROKEN_FROM`] complaints beside others that are answered, URLs of a kind that never was have one try each;
+//! A kind whose last complaint was charged to its host is in doubt as well, and yields to others.
+//! After [`BROKEN_FROM`] complaints beside others that are answered, URLs of a kind that never was have one try each,
+//! those of the host's own pages after two hours of it;
 //! and a kind that has done nothing else for six hours is given up for a while, so that a crawl ends.
 //! Invariants: pure; a Retry-After is always obeyed by the host or the origin; where nothing else waits, or not among
 //! the next [`PUT_OFF_MAX`], no doubt holds a URL up.
 //! Limits: [`KINDS_MAX`] kinds that complained are known; of more, the one whose rest ends first is forgotten. Of
-//! [`FINE_MAX`] kinds it is known that they were answered well; one that is forgotten is like one that never was.
+//! [`FINE_MAX`] kinds it is known that they were answered well; one that is forgotten is like one that never was. Which
+//! URLs only strangers link to is not known of those that an earlier run has found, nor where hosts are on several shards.
 
 use super::pace::STORM_MAX;
 use super::streak::GIVEN_UP_FOR;
@@ -57,7 +59,7 @@ pub struct KindRest {
     /// Hashes of the URLs that complained last, the latest first; 0: none.
     urls: [u32; URLS],
     lap: Lap,
-    /// URLs that were put off since one was asked for.
+    /// URLs that were put off since the last request.
     put_off: u32,
 }
 
@@ -91,14 +93,14 @@ struct Complained {
 }
 
 impl FineKinds {
-    /// A URL of this kind was answered well.
-    pub fn note(&mut self, kind: u32) {
+    /// A URL of this kind was answered well. One to which only strangers link displaces no other.
+    pub fn note(&mut self, kind: u32, is_strangers: bool) {
         if self.has(kind) {
             return;
         }
         if self.0.len() < FINE_MAX {
             self.0.push(kind);
-        } else if let Some(place) = self.0.get_mut(kind as usize % FINE_MAX) {
+        } else if let Some(place) = self.0.get_mut(kind as usize % FINE_MAX).filter(|_| !is_strangers) {
             *place = kind;
         }
     }
@@ -129,8 +131,11 @@ impl KindRest {
         if !known.is_mended {
             self.mended = Some((kind, self.well));
         }
+        // What waits for it is looked through now.
+        if known.until > Instant::ZERO || known.is_in_doubt {
+            self.lap.next = Instant::ZERO;
+        }
         *known = Complained { kind, well, is_mended: true, ..Complained::default() };
-        self.lap.next = Instant::ZERO;
     }
 
     /// The URL of this hash complained; whether it did so before, as far as is known.
@@ -153,8 +158,7 @@ impl KindRest {
     }
 
     /// A URL of this kind complained and named no time, or `failed` to be answered and took so long. Whether that is
-    /// the kind's own, and
-    /// not its host's.
+    /// the kind's own, and not its host's.
     pub fn complained(
         &mut self,
         now: Instant,
@@ -195,7 +199,7 @@ impl KindRest {
                 if was_fine { (this.own - 1).min(DOUBLINGS_MAX) } else { this.own.min(UNKNOWN_DOUBLINGS_MAX) };
             let doubled = politeness.retry_delay * (1 << doublings);
             this.until = match failed {
-                // One that broke off says nothing of the next.
+                // A single dropped response does not predict the next one.
                 Some(took) if was_fine && this.own == 1 => now + took * FAILED_REST_FACTOR,
                 _ => now + doubled.min(politeness.backoff_max.max(politeness.retry_delay)),
             };
@@ -209,8 +213,7 @@ impl KindRest {
     }
 
     /// What a URL of this kind said has cost its host so much time, which now rests until then. Kinds of which
-    /// nothing good is known, and
-    /// such as speak for their host, are left alone for longer while others wait.
+    /// nothing good is known, and such as speak for their host, are left alone for longer while others wait.
     pub fn doubt(&mut self, rests_until: Instant, of: KindOfUrl, fine: &FineKinds, cost: Duration) {
         let until = rests_until + (cost * DOUBT_FACTOR).min(DOUBT_MAX);
         let known = self.complained.iter_mut().find(|known| known.kind == of.kind);
@@ -238,9 +241,12 @@ impl KindRest {
         at
     }
 
-    /// Whether URLs of this kind have been refused so often that another try of one is in vain.
-    pub fn is_broken(&self, kind: u32, fine: &FineKinds) -> bool {
-        !fine.has(kind) && self.find(kind).is_some_and(|known| known.own >= BROKEN_FROM)
+    /// Whether URLs of this kind have been refused so often that another try of one is in vain. A part of the host's own may be
+    /// under maintenance, and nobody may know any more that it worked before.
+    pub fn is_broken(&self, now: Instant, of: KindOfUrl, fine: &FineKinds) -> bool {
+        let lasts_min = if of.is_strangers { Duration::ZERO } else { MAINTENANCE_MAX };
+        let is_broken = |known: &Complained| known.own >= BROKEN_FROM && now.since(known.since) >= lasts_min;
+        !fine.has(of.kind) && self.find(of.kind).is_some_and(is_broken)
     }
 
     /// Whether URLs of this kind end without a request.
@@ -265,16 +271,20 @@ impl KindRest {
         known.map(|known| known.until).max(doubt_until).filter(|until| *until > now)
     }
 
-    /// Nothing else waits: there is no doubt any more. Until when there was.
-    pub fn end_doubt(&mut self, now: Instant) -> Vec<Instant> {
-        let ended = std::mem::take(&mut self.doubt_until);
-        (self.lap.next, self.put_off) = (Instant::ZERO, 0);
-        ended.into_iter().filter(|until| *until > now).collect()
+    /// Until when this kind is left alone for its own complaints.
+    pub fn alone_until(&self, now: Instant, kind: u32) -> Option<Instant> {
+        self.find(kind).map(|known| known.until).filter(|until| *until > now)
+    }
+
+    /// Nothing else waits: there is no doubt any more. Until when there was, at the latest; `None`: there was none.
+    pub fn end_doubt(&mut self, now: Instant) -> Option<Instant> {
+        self.put_off = 0;
+        let ended = std::mem::take(&mut self.doubt_until).into_iter().filter(|until| *until > now).max();
+        ended.inspect(|_| self.lap.next = Instant::ZERO)
     }
 
     /// Whether the URLs that were put off without a time are left alone: after each end of a rest they are looked
-    /// through until
-    /// [`LAP_MAX`] have been put off again.
+    /// through until [`LAP_MAX`] have been put off again.
     pub fn is_lap_over(&mut self, now: Instant) -> bool {
         let Some(next) = self.next_end(now) else {
             self.lap = Lap::default();
@@ -316,6 +326,8 @@ const UNKNOWN_DOUBLINGS_MAX: u32 = 3;
 const FAILED_REST_FACTOR: u32 = 3;
 /// Complaints that are a kind's own.
 const BROKEN_FROM: u32 = 8;
+/// So long a part that will work again may be broken.
+const MAINTENANCE_MAX: Duration = Duration::from_secs(2 * 3_600);
 const KINDS_MAX: usize = 16;
 const URLS: usize = 8;
 /// A millisecond's work.
@@ -348,7 +360,7 @@ mod tests {
     impl Bed {
         fn are_fine(&mut self, kinds: &[u32]) {
             for kind in kinds {
-                self.fine.note(*kind);
+                self.fine.note(*kind, false);
                 self.rest.is_fine(*kind);
             }
         }
@@ -420,15 +432,19 @@ mod tests {
         assert!(bed.fails(1, 50) && !bed.fails(1, 51) && !bed.fails(1, 50), "others are asked next");
         bed.are_fine(&[8]);
         assert!(bed.fails(1, 52) && !bed.complains(1, 53));
-        // Each URL of a kind that never worked beside others has one try in the end.
+        // Each URL of a kind that never worked beside others has one try in the end: those that strangers link to soon.
+        let is_broken = |bed: &Bed, now| {
+            [false, true]
+                .map(|is_strangers| bed.rest.is_broken(at(now), KindOfUrl { kind: 9, is_strangers }, &bed.fine))
+        };
         for _ in 0..BROKEN_FROM {
-            assert!(!bed.rest.is_broken(9, &bed.fine));
+            assert_eq!(is_broken(&bed, 1 + 7_200), [false; 2]);
             bed.are_fine(&[8]);
             bed.complains(1, 9);
         }
-        assert!(bed.rest.is_broken(9, &bed.fine));
+        assert_eq!([7_200, 1 + 7_200].map(|now| is_broken(&bed, now)), [[false, true], [true; 2]]);
         bed.are_fine(&[9]);
-        assert!(!bed.rest.is_broken(9, &bed.fine));
+        assert_eq!(is_broken(&bed, 1 + 7_200), [false; 2]);
     }
 
     /// Scripts that never worked, under as many names as there are.
@@ -443,8 +459,8 @@ mod tests {
         assert_eq!([40, 41, 8].map(|kind| bed.rests(50, kind)), [[50, 50], [50, 50], [0, 0]]);
         bed.are_fine(&[41]);
         assert_eq!([40, 41].map(|kind| bed.rests(50, kind)), [[50, 50], [0, 0]]);
-        assert_eq!((bed.rest.end_doubt(at(50)), bed.rests(50, 40)), (vec![at(100); 2], [0, 0]));
-        assert_eq!(bed.rest.end_doubt(at(50)), []);
+        assert_eq!((bed.rest.end_doubt(at(50)), bed.rests(50, 40)), (Some(at(100)), [0, 0]));
+        assert_eq!(bed.rest.end_doubt(at(50)), None);
     }
 
     /// Maintenance: what was answered well before says nothing of now.
@@ -493,7 +509,8 @@ mod tests {
     fn some_kinds_are_known_to_be_fine() {
         let mut fine = FineKinds::default();
         assert!(fine.is_empty() && !fine.has_another(7));
-        (0..200).for_each(|kind| fine.note(kind));
+        (0..200).for_each(|kind| fine.note(kind, false));
+        (200..400).for_each(|kind| fine.note(kind, true));
         assert_eq!((0..200).filter(|kind| fine.has(*kind)).count(), FINE_MAX);
         assert!(fine.has(199) && !fine.has(0) && fine.has_another(199) && !fine.is_empty());
     }

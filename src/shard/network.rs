@@ -488,7 +488,7 @@ impl Shard {
         if let Ok(transaction) = result {
             let response = &transaction.response;
             let retry_after = http::retry_after(&response.headers, transaction.started);
-            self.frontier.asked_for_rest(now, job.host, &job.url, response.status, retry_after);
+            self.frontier.asked_for_rest(now, job, response.status, retry_after);
             self.note_rests(now);
         }
     }

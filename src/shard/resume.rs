@@ -190,14 +190,15 @@ impl Shard {
             ReplayStep::Host(note) => {
                 // It may have been asked for the robots.txt of others alone.
                 let origin = note.origin();
-                self.claim(origin.as_ref().map_or(&*note.host, |origin| origin.host()), self.index);
+                let name = origin.as_ref().map_or(&*note.host, |origin| origin.host());
+                self.claim(name, self.index);
                 // A clock that was set back between two runs makes no rest longer than it was meant to be.
                 let seconds = self.clock.seconds(now);
                 let left = Duration::from_secs(note.left(seconds));
                 self.has_longer_rests |= note.until_seconds.saturating_sub(seconds) > note.lasts_seconds;
                 // A rest that is over, or a delay that its robots.txt asks for, says nothing against an answer of it.
                 if !left.is_zero() {
-                    self.network.asked_for_rest(&note.host);
+                    self.network.asked_for_rest(name);
                 }
                 let HostNote { host, delay: crawl_delay, health, .. } = note;
                 self.frontier.rest(now, &Rest { host, crawl_delay, until: now + left, health });

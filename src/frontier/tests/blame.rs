@@ -160,7 +160,7 @@ fn origins_that_failed_are_remembered() {
     let mut host = host::Host::new("www.site.test");
     assert_eq!(host.record(), None);
     host.origin_of(&url("http://www.site.test/"));
-    host.answered(&url("http://www.site.test/"), true, false);
+    host.answered(&url("http://www.site.test/"), false);
     assert_eq!(host.record(), None);
     for _ in 0..3 {
         let (now, odd) = (Instant::ZERO, url("http://www.site.test:81/"));

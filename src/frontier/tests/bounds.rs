@@ -271,7 +271,7 @@ fn retries_count_as_memory() {
     let mut fail = |job: &FetchJob| if job.kind == JobKind::Page { status(500) } else { well(job) };
     for _ in 0..100 {
         bed.run(HOUR, 100, &mut fail);
-        let waiting: usize = bed.frontier.hosts.iter().map(|host| host.backlog.retries().0).sum();
+        let waiting: usize = bed.frontier.hosts.iter().map(|host| host.backlog.tried() + host.backlog.put_off()).sum();
         assert!(waiting <= 50 * (backlog::RETRIES_MIN + 1), "{waiting} URLs wait for another try");
         assert!(bed.frontier.ram_bytes() <= 50_000 + 50 * 4_000, "{}", bed.frontier.ram_bytes());
     }

@@ -570,3 +570,80 @@ fn the_rest_of_an_odd_port_is_its_own() {
     let odd = bed.jobs.iter().filter(|(_, job)| job.kind == JobKind::Page && job.url.port() == 8080).count();
     assert_eq!((odd, bed.frontier.queued()), (1, 2), "it is left alone");
 }
+
+/// Seconds between two requests to `path`, which always answers so, of a host that has answered a page before, where nothing else
+/// waits for long.
+fn gaps_of(path: &str, others: u32, answer: &Outcome) -> Vec<u64> {
+    let mut bed = Bed::new(|_| ());
+    bed.offer("http://a.test/");
+    bed.run(20, 1_000, &mut well);
+    (0..others).for_each(|number| bed.offer(&format!("http://a.test/script{number}x/y?q=1")));
+    bed.offer(&format!("http://a.test/{path}"));
+    bed.run(HOUR, 1_000, &mut |job| if job.kind == JobKind::Page { answer.clone() } else { well(job) });
+    let of_path = bed.jobs.iter().filter(|(_, job)| job.kind == JobKind::Page && job.url.as_str().ends_with(path));
+    let at: Vec<Instant> = of_path.map(|(at, _)| *at).collect();
+    at.windows(2).map(|two| two[1].since(two[0]).as_secs()).collect()
+}
+
+/// The end of a doubt is no reason to try sooner what failed.
+#[test]
+fn what_failed_is_tried_no_sooner_than_its_retry_waits() {
+    for others in [0, 1, 3] {
+        for answer in [status(500), status(503), Outcome::Failed(Failure::Reset)] {
+            let gaps = gaps_of("broken?x=1", others, &answer);
+            let doubles = gaps.iter().zip([10, 20, 40, 80]).all(|(gap, wait)| *gap >= wait);
+            assert!(!gaps.is_empty() && doubles, "{gaps:?} beside {others} of {answer:?}");
+        }
+    }
+}
+
+/// What its page advised against has a small share of the turns, also after its kind has rested.
+#[test]
+fn what_rested_goes_before_nobody_that_it_stood_behind() {
+    let mut bed = Bed::new(|_| ());
+    bed.offer("http://a.test/");
+    bed.offer("http://a.test/list?filter=0");
+    bed.run(20, 1_000, &mut well);
+    let depth = Hops::default().link().deferred().bits();
+    for number in 1..3_000 {
+        let url = Url::parse(&format!("http://a.test/list?filter={number}")).expect("a URL");
+        let ticket = Ticket { depth, ..bed.ticket() };
+        bed.frontier.offer(bed.now, &url, SiteKey::of_host(7, url.host()), ticket, &mut bed.spool);
+    }
+    (0..3_000).for_each(|number| bed.offer(&format!("http://a.test/page/{number}")));
+    let mut complaints = 0;
+    bed.run(1_000, 10_000, &mut |job| {
+        let is_list = job.kind == JobKind::Page && job.url.path_and_query().starts_with("/list");
+        if is_list && complaints < 2 {
+            complaints += 1;
+            return status(503);
+        }
+        well(job)
+    });
+    let pages = bed.pages().into_iter().filter(|url| url.contains("/page/")).count();
+    assert!(complaints == 2 && pages > 600, "{pages} pages in 1,000 s, {complaints} complaints");
+}
+
+/// Ten thousand URLs of a kind that rests: they are looked through now and then, and others behind them have their turns.
+#[test]
+fn a_kind_that_rests_costs_little_however_many_wait() {
+    let mut bed = Bed::new(|_| ());
+    bed.offer("http://a.test/");
+    bed.offer("http://a.test/list?item=0");
+    bed.run(20, 1_000, &mut well);
+    (1..10_000).for_each(|number| bed.offer(&format!("http://a.test/list?item={number}")));
+    (0..500).for_each(|number| bed.offer(&format!("http://a.test/page/{number}")));
+    let (begins, mut first_page) = (bed.now, None);
+    bed.run(HOUR, 2_000, &mut |job| match job.url.path_and_query() {
+        path if path.starts_with("/list") => status(503),
+        path => {
+            if path.starts_with("/page") {
+                first_page.get_or_insert(job.began);
+            }
+            well(job)
+        }
+    });
+    let pages = bed.pages().into_iter().filter(|url| url.contains("/page/")).count();
+    let first_page = first_page.map(|at| at.since(begins).as_secs());
+    assert!(pages == 500 && first_page.is_some_and(|seconds| seconds < 120), "{pages} pages, from {first_page:?} s on");
+}
