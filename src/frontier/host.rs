@@ -35,7 +35,7 @@ pub struct Host {
     pub resolution: Resolution,
     /// When it may be asked.
     pub pace: HostPace,
-    /// The kind of its URLs that complained last.
+    /// The kinds of its URLs that have complained or failed.
     pub kind_rest: Option<Box<KindRest>>,
     /// Kinds of its URLs that were answered well.
     pub fine_kinds: FineKinds,

@@ -6,8 +6,7 @@
 //! and its failures say nothing of the host's addresses.
 //! A kind of URLs that is not answered while others are fails alone ([`crate::politeness::KindRest`]): anyone may link to a script that resets.
 //! 429 and 503 are the host's complaint, unless they come from an odd port that says for how long, or beside an origin that answered
-//! well more often, or from kinds of URLs that never were answered well (`KindRest`): that origin or kind rests then, and the
-//! host goes on.
+//! well more often, or from a kind of URLs that complains alone (`KindRest`): that origin or kind rests then, and the host goes on.
 //! Invariants: an origin that answered last is held up by none of the others.
 //! Limits: the rest of a kind is forgotten with its host, and at the end of a run.
 //! Leaves to others: rests that a server asks for and delays, which are the host's ([`crate::politeness`]).

@@ -29,8 +29,7 @@ use crate::spool::SpoolOp;
 use crate::time::{UnixTime, WallClock};
 
 /// A frontier with a clock and a disk. Jobs are carried out one after the other, a millisecond each, but for ten seconds of those
-/// that nobody answers and of hosts that drip, and twenty of pages
-/// that are live and fail.
+/// that nobody answers and of hosts that drip, and twenty of slow pages and of live ones that fail.
 struct Bed {
     frontier: Frontier,
     spool: Spool,

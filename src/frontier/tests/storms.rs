@@ -569,6 +569,16 @@ fn the_rest_of_an_odd_port_is_its_own() {
     assert_eq!(next.pages().len(), 3);
     let odd = bed.jobs.iter().filter(|(_, job)| job.kind == JobKind::Page && job.url.port() == 8080).count();
     assert_eq!((odd, bed.frontier.queued()), (1, 2), "it is left alone");
+    // Where hosts are on several shards, these know nothing of its origins: the whole host rests.
+    for shares_hosts in [false, true] {
+        let mut next = Bed::new(|_| ());
+        next.frontier.settings.shares_hosts = shares_hosts;
+        noted.iter().for_each(|rest| next.frontier.rest(next.now, rest));
+        next.frontier.settings.shares_hosts = true;
+        let key = next.frontier.host_key("a.test").expect("a key");
+        let hold_until = next.now + Duration::from_secs(1);
+        assert_eq!(next.frontier.ledger.claim(key, next.now, hold_until).is_err(), shares_hosts);
+    }
 }
 
 /// Seconds between two requests to `path`, which always answers so, of a host that has answered a page before, where nothing else

@@ -115,9 +115,12 @@ fn written(shards: u16) -> Files {
             logs[0].acknowledge(1, number);
         }
     }
-    for site in 0..20 {
-        let host = format!("www.site{site}.test");
-        let shard = partition(shards).home_of(&host);
+    let hosts = (0..20).map(|site| (site, format!("www.site{site}.test")));
+    // An odd port has a note of its own.
+    let hosts = hosts.chain((0..3).map(|site| (site, format!("http://www.site{site}.test:8080/"))));
+    for (site, host) in hosts {
+        let shard = partition(shards).home_of(&format!("www.site{site}.test"));
+        let is_host = !host.contains("://");
         let note = HostNote {
             host: host.into(),
             delay: Duration::from_secs(site),
@@ -125,11 +128,14 @@ fn written(shards: u16) -> Files {
             lasts_seconds: 60,
             ..HostNote::default()
         };
-        logs[usize::from(shard)].note_host(note);
-        logs[usize::from(shard)].note_link(link_to(site));
-        // Nobody has a URL of this one.
-        logs[usize::from(shard)].note_link(link_to(99));
-        write(shard, &mut logs[usize::from(shard)], &mut files);
+        let log = &mut logs[usize::from(shard)];
+        log.note_host(note);
+        if is_host {
+            log.note_link(link_to(site));
+            // Nobody has a URL of this one.
+            log.note_link(link_to(99));
+        }
+        write(shard, log, &mut files);
     }
     Files { earlier: files.new, new: BTreeMap::new() }
 }
@@ -158,7 +164,9 @@ fn known(files: &mut Files, shards: u16) -> Known {
             let bytes = files.read(shard, file, position).unwrap();
             let each = &mut |step: ListingStep<'_>| match step {
                 ListingStep::Host(note) => {
-                    assert_eq!(partition(shards).home_of(&note.host), shard);
+                    let origin = note.origin();
+                    let host = origin.as_ref().map_or(&*note.host, |origin| origin.host());
+                    assert_eq!(partition(shards).home_of(host), shard);
                     known.1.insert(note.host.into(), note.delay);
                 }
                 ListingStep::Link(link) => {
@@ -190,7 +198,8 @@ fn known(files: &mut Files, shards: u16) -> Known {
 fn everything_is_known_to_its_new_owner() {
     let mut files = written(3);
     let (mut urls, hosts, links) = known(&mut files, 3);
-    assert_eq!((urls.len(), hosts.len(), &links), (200, 20, &(0..20).collect()));
+    assert_eq!((urls.len(), hosts.len()), (200, 23));
+    assert!(hosts.contains_key("http://www.site2.test:8080/") && links == (0..20).collect::<Vec<_>>());
     let waiting = (UrlState::Waiting, 0, None, false);
     for site in 0..20 {
         urls.insert(url(site, 4), waiting);
