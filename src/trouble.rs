@@ -107,6 +107,12 @@ impl Trouble {
         if self.detail.is_empty() { words } else { format!("{words} ({})", shown(&self.detail)) }
     }
 
+    /// The same of our own network, or of the names of all hosts.
+    pub fn of_all(&self) -> String {
+        let names = if self.asked == JobKind::Resolve { "names: " } else { "" };
+        format!("fetching waits, as our own network does not work: {names}{}", self.words())
+    }
+
     /// In how many seconds the next try is; `None`: there is none.
     pub fn left(&self, seconds: u64) -> Option<u64> {
         self.again.map(|again| self.seconds.saturating_add(again).saturating_sub(seconds).min(again))

@@ -53,6 +53,23 @@ impl CrawlLogs {
         self.manifest.rng_seed
     }
 
+    /// The same as [`CrawlLogs::read`] for a list. What makes the whole crawl wait, if it runs, goes to stderr after it.
+    pub(super) fn list(&self, each: &mut dyn FnMut(ListingStep<'_>) -> io::Result<()>) -> io::Result<u8> {
+        let mut outage = None;
+        let code = self.read(&mut |step| {
+            if let ListingStep::Host(note) = &step
+                && note.host.is_empty()
+            {
+                outage = note.health.latest().cloned();
+            }
+            each(step)
+        })?;
+        if let Some(outage) = outage.filter(|_| self.is_running) {
+            tell!("{}", outage.of_all());
+        }
+        Ok(code)
+    }
+
     /// Gives what the logs say to `each`, until it fails; the exit code.
     pub(super) fn read(&self, each: &mut dyn FnMut(ListingStep<'_>) -> io::Result<()>) -> io::Result<u8> {
         let mut code = DONE;

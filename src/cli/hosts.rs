@@ -188,7 +188,7 @@ fn list(arguments: &Hosts, out: &mut impl Write) -> io::Result<u8> {
     let politeness = politeness(&arguments.dir);
     let mut hosts: HashMap<Box<str>, Host> = HashMap::new();
     let now_seconds = ring::unix_now().as_micros() / 1_000_000;
-    let code = logs.read(&mut |step| {
+    let code = logs.list(&mut |step| {
         match step {
             // The crawl's own note.
             ListingStep::Host(note) if note.host.is_empty() => {}

@@ -97,7 +97,7 @@ fn list(arguments: &Seeds, out: &mut impl Write) -> io::Result<u8> {
     let parties = Parties::read(&logs)?;
     let mut of_seeds = vec![Party::default(); parties.seeds.len()];
     let mut of_none = Party::default();
-    let code = logs.read(&mut |step| {
+    let code = logs.list(&mut |step| {
         let ListingStep::Url(listed) = step else { return Ok(()) };
         let party = parties.of(&listed).and_then(|place| of_seeds.get_mut(place as usize));
         party.unwrap_or(&mut of_none).count(&listed);

@@ -193,7 +193,7 @@ impl Troubles {
         take: &mut dyn FnMut(&Listed<'_>, &Troubles) -> io::Result<()>,
     ) -> io::Result<u8> {
         let mut troubles = Troubles { is_running: logs.is_running(), ..Troubles::default() };
-        logs.read(&mut |step| {
+        logs.list(&mut |step| {
             match step {
                 ListingStep::Url(listed) => take(&listed, &troubles)?,
                 ListingStep::Host(note) => troubles.note(note),

@@ -221,7 +221,13 @@ fn a_dead_name_server_holds_up_names_alone() {
     assert!(held.starts_with("It waits: fetching waits, as our own network does not work: names: "), "{held}");
     let asked_on = why(&dir, "127.0.0.1");
     assert!(asked_on.contains(" of 127.0.0.1 waiting") && !asked_on.contains("network"), "{asked_on}");
+    // Lists say it behind their last line.
+    for list in [&["urls", &dir][..], &["urls", &dir, "--causes"], &["hosts", &dir], &["seeds", &dir]] {
+        let told = run(list).err;
+        assert!(told.contains(held.trim_start_matches("It waits: ").trim_end_matches('.')), "{list:?}: {told}");
+    }
     end(crawl);
+    assert!(!run(&["hosts", &dir]).err.contains("network"), "no crawl waits any more");
 }
 
 /// The server answers, but not for this name.

@@ -55,8 +55,7 @@ pub(super) fn holds(known: &Known) -> Vec<Hold> {
     let may_hold =
         |outage: &&Trouble| outage.asked != JobKind::Resolve || facts.host.last_seconds <= Some(outage.seconds);
     if let Some(outage) = facts.outage.as_ref().filter(may_hold) {
-        let name = if outage.asked == JobKind::Resolve { "names: " } else { "" };
-        hold("outage", None, format!("fetching waits, as our own network does not work: {name}{}", outage.words()));
+        hold("outage", None, outage.of_all());
     }
     if let Some(shortage) = &known.shortage {
         hold("disk", None, format!("fetching waits: {shortage}"));
