@@ -10,7 +10,7 @@ use super::Frontier;
 use super::backlog::QueuedUrl;
 use super::budgets::Cost;
 use super::host::State;
-use super::host_failures::Blame;
+use super::host_failures::{Blame, kind_of};
 use super::kind_lanes::Turn;
 use super::waiting::Ticket;
 use crate::outcome::{Failure, FetchJob, HostId, JobKind, Outcome, Truncated};
@@ -103,16 +103,17 @@ impl Frontier {
         let draw = self.draw();
         let (host, politeness) = (&mut self.hosts[job.host], &self.settings.politeness);
         let (mut is_fine, mut is_slow, mut has_complained, mut retry_after) = (false, false, false, None);
-        let class = RetryClass::of(outcome);
+        let (class, of) = (RetryClass::of(outcome), kind_of(&job.url, job.is_strangers));
+        let of_page = Some(of).filter(|_| job.kind == JobKind::Page);
         let is_cut = matches!(outcome, Outcome::Fetched(fetched) if fetched.truncated == Some(Truncated::Time));
         if let Outcome::Fetched(fetched) = outcome {
             has_complained = is_overload(fetched.status) || fetched.wall.is_some();
             retry_after = fetched.retry_after;
             is_fine = job.kind == JobKind::Page && !is_cut && !has_complained && class.is_none();
-            is_slow = is_fine && job.is_strangers && host.is_slow(&job.url, job.took(now));
+            is_slow = is_fine && job.is_strangers && host.is_slow(of, job.took(now));
             host.answered(&job.url, has_complained);
             if is_fine && !is_slow {
-                host.is_well(&job.url, fetched.status, job.is_strangers);
+                host.is_well(of, fetched.status);
             }
         }
         let complaint = has_complained.then(|| {
@@ -121,7 +122,7 @@ impl Frontier {
             // In a storm its tries are not counted.
             Complaint { of_url, is_again: is_of_page || job.attempt > 0, is_of_page, draw }
         });
-        let blame = has_complained.then(|| host.complains(now, (job.kind, &job.url), retry_after, politeness));
+        let blame = has_complained.then(|| host.complains(now, (&job.url, of_page), retry_after, politeness));
         let of_host = match blame {
             Some(Blame::Host) => complaint.map(|complaint| (complaint, retry_after)),
             Some(Blame::LoneOrigin) => complaint.map(|complaint| (complaint, None)),
@@ -133,13 +134,13 @@ impl Frontier {
             Outcome::Resolved { .. } | Outcome::NoAddress { .. } => false,
         };
         let fails = fails && job.kind == JobKind::Page;
-        let is_alone = fails && host.fails_alone(now, job.took(now), &job.url, politeness);
+        let is_alone = fails && host.fails_alone(now, job.took(now), (&job.url, of), politeness);
         // One page that hangs, or never ends, says nothing of how slow its host is.
         let is_of_kind = is_alone || blame == Some(Blame::Kind);
         let took = if is_of_kind { host.pace.took() } else { job.took(now) };
         host.pace.ended(now, took, (outcome, is_fine), of_host, politeness);
         if fails || is_slow || job.kind == JobKind::Page && matches!(blame, Some(Blame::Host | Blame::Kind)) {
-            host.doubt(now, (&job.url, job.is_strangers), job.took(now), is_of_kind);
+            host.doubt(now, of, job.took(now), is_of_kind);
         }
         let counts = match outcome {
             Outcome::Fetched(fetched) => {
@@ -196,7 +197,8 @@ impl Frontier {
             Outcome::Failed(failure) => failure.is_of_answer() && counts == Try::Counts,
             _ => matches!(class, Some(RetryClass::Overload | RetryClass::Server)) && !is_storm,
         };
-        let is_in_vain = may_be_of_kind && self.hosts[job.host].is_of_broken_kind(now, &job.url, job.is_strangers);
+        let is_in_vain =
+            may_be_of_kind && self.hosts[job.host].is_of_broken_kind(now, kind_of(&job.url, job.is_strangers));
         let Some(class) = class.filter(|_| (job.attempt < tries_max || uncounted) && !is_in_vain) else {
             self.queued -= 1;
             self.is_over(job.depth);
@@ -206,7 +208,9 @@ impl Frontier {
         let host = &mut self.hosts[job.host];
         let rest = host.pace.not_before().since(now);
         // Others of its kind that waited meanwhile come before it: it is not to lose all its tries for the kind.
-        let of_kind = host.kind_alone_rests_until(now, &job.url).map(|at| at.since(now) + BEHIND_ITS_KIND);
+        let of_kind = host
+            .kind_alone_rests_until(now, kind_of(&job.url, job.is_strangers))
+            .map(|at| at.since(now) + BEHIND_ITS_KIND);
         let of_kind = of_kind.unwrap_or_default();
         // One that was given up by ourselves need not wait for its host to recover.
         let wait = match outcome {

@@ -22,7 +22,7 @@ use super::origin::{Origin, Verdict};
 use crate::config::Politeness;
 use crate::frontier::addresses::NextAddress;
 use crate::kinds::Tokens;
-use crate::outcome::{Failure, JobKind};
+use crate::outcome::Failure;
 use crate::politeness::{FailureStreak, HostPace, KindOfUrl, Try};
 use crate::robots::Work;
 use crate::time::{Duration, Instant};
@@ -50,20 +50,18 @@ impl Host {
         }
     }
 
-    /// The page `url`, to which only strangers link or not, was answered well, with this status. Of a page that does not exist it
-    /// is not known whether its kind does.
-    pub fn is_well(&mut self, url: &Url, status: u16, is_strangers: bool) {
-        let kind = kind_of(url);
+    /// A page of this kind was answered well, with this status. Of one that does not exist it is not known whether its kind does.
+    pub fn is_well(&mut self, of: KindOfUrl, status: u16) {
         if status < 400 {
-            self.fine_kinds.note(kind, is_strangers);
+            self.fine_kinds.note(of);
         }
-        self.kind_rest.iter_mut().for_each(|rest| rest.is_fine(kind));
+        self.kind_rest.iter_mut().for_each(|rest| rest.is_fine(of.kind));
     }
 
     /// Whether a page of a kind that never was answered well `took` so much longer than the host's last response that anyone could
     /// hold the host up by links to it, as its delay grows with that.
-    pub fn is_slow(&self, url: &Url, took: Duration) -> bool {
-        took >= SLOW_MIN && took >= self.pace.took() * SLOW_FACTOR && !self.fine_kinds.has(kind_of(url))
+    pub fn is_slow(&self, of: KindOfUrl, took: Duration) -> bool {
+        took >= SLOW_MIN && took >= self.pace.took() * SLOW_FACTOR && !self.fine_kinds.has(of.kind)
     }
 
     /// `url`, of this hash, was answered with 429 or 503; whether it was so before, as far as is known.
@@ -72,11 +70,11 @@ impl Host {
     }
 
     /// `url` was answered with 429 or 503: whose complaint that is. An origin or a kind of URLs that complains alone rests alone;
-    /// a robots.txt is of no kind.
+    /// a robots.txt is of none.
     pub fn complains(
         &mut self,
         now: Instant,
-        (of, url): (JobKind, &Url),
+        (url, of): (&Url, Option<KindOfUrl>),
         retry_after: Option<Duration>,
         politeness: &Politeness,
     ) -> Blame {
@@ -90,18 +88,24 @@ impl Host {
             self.origins[index].streak.rest_until(now + rest);
             return if self.has_another_that_works(index) { Blame::Origin } else { Blame::LoneOrigin };
         }
-        match of == JobKind::Page && retry_after.is_none() && self.fails_aside(now, url, None, politeness) {
+        match of.filter(|_| retry_after.is_none()).is_some_and(|of| self.fails_aside(now, of, None, politeness)) {
             true => Blame::Kind,
             false => Blame::Host,
         }
     }
 
-    /// A request to a page failed that had reached its server; whether only its kind of URLs fails, and rests alone.
-    pub fn fails_alone(&mut self, now: Instant, took: Duration, url: &Url, politeness: &Politeness) -> bool {
+    /// A request to a page of this kind failed that had reached its server; whether only that kind of URLs fails, and rests alone.
+    pub fn fails_alone(
+        &mut self,
+        now: Instant,
+        took: Duration,
+        (url, of): (&Url, KindOfUrl),
+        politeness: &Politeness,
+    ) -> bool {
         let is_stranger = self.origin_of(url).is_none_or(|index| self.origins[index].is_stranger());
         // Where nothing else waits, nothing is held up.
         let took = if self.backlog.has_queued() { took.min(KIND_TOOK_MAX) } else { Duration::ZERO };
-        !self.fine_kinds.is_empty() && !is_stranger && self.fails_aside(now, url, Some(took), politeness)
+        !self.fine_kinds.is_empty() && !is_stranger && self.fails_aside(now, of, Some(took), politeness)
     }
 
     /// Nothing else waits, or not nearby: kinds in doubt are asked for now. Whether any were put off for that.
@@ -110,38 +114,35 @@ impl Host {
         ended.inspect(|until| self.backlog.put_off_no_longer(*until)).is_some()
     }
 
-    /// `url` complained, or `failed` after so long; whether only its kind of URLs does, and rests alone.
-    fn fails_aside(&mut self, now: Instant, url: &Url, failed: Option<Duration>, politeness: &Politeness) -> bool {
-        let kind = (kind_of(url), &self.fine_kinds);
+    /// A URL of this kind complained, or `failed` after so long; whether only its kind does, and rests alone.
+    fn fails_aside(&mut self, now: Instant, of: KindOfUrl, failed: Option<Duration>, politeness: &Politeness) -> bool {
         let rest = self.kind_rest.get_or_insert_default();
-        rest.complained(now, kind, failed, politeness)
+        rest.complained(now, (of.kind, &self.fine_kinds), failed, politeness)
     }
 
-    /// Whether another try of a URL like this one is in vain.
-    pub fn is_of_broken_kind(&self, now: Instant, url: &Url, is_strangers: bool) -> bool {
-        let of = KindOfUrl { kind: kind_of(url), is_strangers };
+    /// Whether another try of a URL of this kind is in vain.
+    pub fn is_of_broken_kind(&self, now: Instant, of: KindOfUrl) -> bool {
         self.kind_rest.as_ref().is_some_and(|rest| rest.is_broken(now, of, &self.fine_kinds))
     }
 
-    /// Whether URLs like this one end without a request.
-    pub fn is_of_kind_given_up(&self, now: Instant, url: &Url) -> bool {
-        self.kind_rest.as_ref().is_some_and(|rest| rest.is_given_up(now, kind_of(url)))
+    /// Whether URLs of this kind end without a request.
+    pub fn is_of_kind_given_up(&self, now: Instant, of: KindOfUrl) -> bool {
+        self.kind_rest.as_ref().is_some_and(|rest| rest.is_given_up(now, of.kind))
     }
 
-    /// Until when URLs like this one, to which only strangers link or not, are left alone, if they are.
-    pub fn kind_rests_until(&self, now: Instant, url: &Url, is_strangers: bool) -> Option<Instant> {
-        let rest = self.kind_rest.as_ref()?;
-        rest.rests_until(now, KindOfUrl { kind: kind_of(url), is_strangers }, &self.fine_kinds)
+    /// Until when URLs of this kind are left alone, if they are.
+    pub fn kind_rests_until(&self, now: Instant, of: KindOfUrl) -> Option<Instant> {
+        self.kind_rest.as_ref()?.rests_until(now, of, &self.fine_kinds)
     }
 
     /// The same as far as it is the kind's own complaint, and no doubt.
-    pub fn kind_alone_rests_until(&self, now: Instant, url: &Url) -> Option<Instant> {
-        self.kind_rest.as_ref()?.alone_until(now, kind_of(url))
+    pub fn kind_alone_rests_until(&self, now: Instant, of: KindOfUrl) -> Option<Instant> {
+        self.kind_rest.as_ref()?.alone_until(now, of.kind)
     }
 
-    /// What `url` said has cost so much time, and the host's rest: others like it are in doubt, unless that was their kind's own.
-    pub fn doubt(&mut self, now: Instant, (url, is_strangers): (&Url, bool), took: Duration, is_own: bool) {
-        let of = KindOfUrl { kind: kind_of(url), is_strangers };
+    /// What a URL of this kind said has cost so much time, and the host's rest: others like it are in doubt, unless that was their
+    /// kind's own.
+    pub fn doubt(&mut self, now: Instant, of: KindOfUrl, took: Duration, is_own: bool) {
         if is_own && self.fine_kinds.has(of.kind) || self.fine_kinds.is_empty() {
             return;
         }
@@ -271,14 +272,16 @@ impl Host {
     }
 }
 
-/// URLs of one script, whatever numbers its path has, or of one family of paths.
-fn kind_of(url: &Url) -> u32 {
-    match url.path_and_query().split_once('?') {
+/// URLs of one script, whatever numbers its path has, or of one family of paths; those to which only strangers link are of another
+/// kind, as anyone may link to what the host does not have, under names that look like its pages'.
+pub fn kind_of(url: &Url, is_strangers: bool) -> KindOfUrl {
+    let kind = match url.path_and_query().split_once('?') {
         Some((path, _)) => {
             Tokens::of(path).kind().fold(0, |hash, token| xxh3_64_with_seed(&token.to_le_bytes(), hash)) as u32
         }
         None => Tokens::of(url.path_and_query()).family(),
-    }
+    };
+    KindOfUrl { kind: if is_strangers { !kind } else { kind }, is_strangers }
 }
 
 /// Tries that an odd port has which never answered, while another origin of its host works.

@@ -76,7 +76,7 @@ pub use settings::Settings;
 pub use waiting::{Ticket, WaitingUrls};
 
 use self::competition::Competition;
-use crate::outcome::{Failure, FetchJob, HostId};
+use crate::outcome::{Failure, FetchJob, HostId, JobKind};
 use crate::politeness::{Complaint, Key, is_overload};
 use crate::robots::Work;
 use crate::scope::Scope;
@@ -88,7 +88,7 @@ use backlog::QueuedUrl;
 use calendar::{Calendar, Event};
 use fetch_places::{FetchPlaces, SLOW_AFTER};
 use host::State;
-use host_failures::Blame;
+use host_failures::{Blame, kind_of};
 use host_table::HostTable;
 use importance::Importance;
 use kind_evidence::KindEvidence;
@@ -493,7 +493,8 @@ impl Frontier {
         let of_url = xxh3_64(job.url.as_str().as_bytes());
         let complaint = Complaint { of_url, is_again: false, is_of_page: false, draw: self.draw() };
         let (host, politeness) = (&mut self.hosts[job.host], &self.settings.politeness);
-        let blame = host.complains(now, (job.kind, &job.url), retry_after, politeness);
+        let of = (job.kind == JobKind::Page).then(|| kind_of(&job.url, job.is_strangers));
+        let blame = host.complains(now, (&job.url, of), retry_after, politeness);
         match blame {
             Blame::Host => host.pace.overloaded(now, retry_after, complaint, politeness),
             Blame::LoneOrigin => host.pace.overloaded(now, None, complaint, politeness),

@@ -9,6 +9,7 @@ use super::backlog::{PUT_OFF_MAX, QueuedUrl, RETRIES_MAX, RETRIES_MIN, Taken};
 use super::budgets::{Left, PENDING_PAUSE};
 use super::calendar::Event;
 use super::host::State;
+use super::host_failures::kind_of;
 use super::kind_lanes::Turn;
 use super::origin::{Origin, Verdict};
 use super::resolution::REFRESH_PATIENCE;
@@ -291,8 +292,11 @@ impl Frontier {
     fn rests_with_its_kind(&mut self, id: HostId, now: Instant) -> bool {
         let host = &mut self.hosts[id];
         let Some(entry) = host.backlog.current() else { return false };
-        let is_given_up = host.is_of_kind_given_up(now, &entry.url);
-        let rests_until = host.kind_rests_until(now, &entry.url, entry.ticket.is_strangers);
+        if host.kind_rest.is_none() {
+            return false;
+        }
+        let of = kind_of(&entry.url, entry.ticket.is_strangers);
+        let (is_given_up, rests_until) = (host.is_of_kind_given_up(now, of), host.kind_rests_until(now, of));
         let Some(until) = rests_until.or(is_given_up.then_some(now)) else { return false };
         let Some(entry) = host.backlog.take_current() else { return false };
         if is_given_up {

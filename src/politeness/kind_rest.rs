@@ -30,7 +30,7 @@ pub struct FineKinds(Vec<u32>);
 /// Of which kind a URL is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KindOfUrl {
-    /// A hash of the kind.
+    /// A hash of the kind, other for what only strangers link to.
     pub kind: u32,
     /// Only other sites link to it.
     pub is_strangers: bool,
@@ -94,14 +94,14 @@ struct Complained {
 
 impl FineKinds {
     /// A URL of this kind was answered well. One to which only strangers link displaces no other.
-    pub fn note(&mut self, kind: u32, is_strangers: bool) {
-        if self.has(kind) {
+    pub fn note(&mut self, of: KindOfUrl) {
+        if self.has(of.kind) {
             return;
         }
         if self.0.len() < FINE_MAX {
-            self.0.push(kind);
-        } else if let Some(place) = self.0.get_mut(kind as usize % FINE_MAX).filter(|_| !is_strangers) {
-            *place = kind;
+            self.0.push(of.kind);
+        } else if let Some(place) = self.0.get_mut(of.kind as usize % FINE_MAX).filter(|_| !of.is_strangers) {
+            *place = of.kind;
         }
     }
 
@@ -360,7 +360,7 @@ mod tests {
     impl Bed {
         fn are_fine(&mut self, kinds: &[u32]) {
             for kind in kinds {
-                self.fine.note(*kind, false);
+                self.fine.note(KindOfUrl { kind: *kind, is_strangers: false });
                 self.rest.is_fine(*kind);
             }
         }
@@ -509,8 +509,8 @@ mod tests {
     fn some_kinds_are_known_to_be_fine() {
         let mut fine = FineKinds::default();
         assert!(fine.is_empty() && !fine.has_another(7));
-        (0..200).for_each(|kind| fine.note(kind, false));
-        (200..400).for_each(|kind| fine.note(kind, true));
+        (0..200).for_each(|kind| fine.note(KindOfUrl { kind, is_strangers: false }));
+        (200..400).for_each(|kind| fine.note(KindOfUrl { kind, is_strangers: true }));
         assert_eq!((0..200).filter(|kind| fine.has(*kind)).count(), FINE_MAX);
         assert!(fine.has(199) && !fine.has(0) && fine.has_another(199) && !fine.is_empty());
     }

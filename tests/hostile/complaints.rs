@@ -28,6 +28,10 @@ enum Attack {
     OddPort,
     /// Hosts whose robots.txt redirects to files of the victim.
     Robots,
+    /// Links to pages that the victim does not have and answers with 503, under as many words.
+    Words,
+    /// Links to pages of the victim that take it six seconds each.
+    Slow,
 }
 
 #[derive(Clone, Copy)]
@@ -130,6 +134,11 @@ fn of_victim(stream: &mut TcpStream, path: &str, pages: &AtomicUsize, attacked: 
             pages.fetch_add(1, Ordering::Relaxed);
             html((1..=10).map(|next| format!("<a href='/{}'>", page * 10 + next)).collect::<String>())
         }
+        Err(_) if path.starts_with("/slow") => {
+            attacked.fetch_add(1, Ordering::Relaxed);
+            std::thread::sleep(Duration::from_secs(6));
+            html(String::new())
+        }
         Err(_) if path.starts_with("/broken") => {
             attacked.fetch_add(1, Ordering::Relaxed);
             b"HTTP/1.1 503 No\r\nConnection: close\r\nContent-Length: 0\r\n\r\n".to_vec()
@@ -148,6 +157,12 @@ fn links(attack: Attack, size: Size, port: &str, odd: u16) -> Vec<u8> {
         Attack::None => String::new(),
         Attack::BrokenScript => {
             (0..size.broken).map(|number| format!("<a href='http://{VICTIM}:{port}/broken?item={number}'>")).collect()
+        }
+        Attack::Words | Attack::Slow => {
+            let word = |number: u8| [number / 26, number % 26].map(|letter| char::from(b'a' + letter)).iter().collect();
+            let path = if attack == Attack::Slow { "slow" } else { "broken" };
+            let url = |word: String| format!("<a href='http://{VICTIM}:{port}/{path}{word}'>");
+            (0..60).map(|number| url(word(number))).collect()
         }
         Attack::OddPort => format!("<a href='http://{VICTIM}:{odd}/'>"),
         Attack::Robots => {
@@ -184,6 +199,9 @@ fn compare(attacks: &[(Attack, f64)], size: Size) {
 
 const ALL: [(Attack, f64); 3] = [(Attack::BrokenScript, 0.8), (Attack::OddPort, 0.8), (Attack::Robots, 0.9)];
 
+/// Other settings have no delay that grows with a response's time, which is what these use.
+const AT_DEFAULT_SETTINGS: [(Attack, f64); 2] = [(Attack::Words, 0.8), (Attack::Slow, 0.75)];
+
 #[test]
 fn what_strangers_link_to_leaves_a_host_its_rate() {
     compare(&ALL, SMALL);
@@ -198,6 +216,6 @@ fn what_strangers_link_to_leaves_a_host_its_rate_on_two_shards() {
 #[ignore = "long: five minutes, default settings"]
 fn what_strangers_link_to_leaves_a_host_its_rate_at_default_settings() {
     for shards in [1, 2] {
-        compare(&ALL, Size { shards, ..LARGE });
+        compare(&[&ALL[..], &AT_DEFAULT_SETTINGS].concat(), Size { shards, ..LARGE });
     }
 }

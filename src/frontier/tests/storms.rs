@@ -657,3 +657,29 @@ fn a_kind_that_rests_costs_little_however_many_wait() {
     let first_page = first_page.map(|at| at.since(begins).as_secs());
     assert!(pages == 500 && first_page.is_some_and(|seconds| seconds < 120), "{pages} pages, from {first_page:?} s on");
 }
+
+/// Words that nobody but strangers links to, beside the host's pages: 503 for each of them is no limiter, although they look alike and
+/// the host was hardly met.
+#[test]
+fn words_that_look_like_the_hosts_own_pages_are_another_kind() {
+    let mut bed = Bed::new(|config| config.politeness.slow_start = 2);
+    bed.offer("http://a.test/home");
+    bed.run(3, 1_000, &mut well);
+    bed.frontier.begin_strangers_links(SiteKey::of_host(7, "b.test"));
+    let word = |number: u32| -> String {
+        [number / 26, number % 26].map(|letter| char::from(b'a' + letter as u8)).iter().collect()
+    };
+    for number in 0..60 {
+        let url = Url::parse(&format!("http://a.test/{}", word(number))).expect("a URL");
+        let ticket = Ticket { depth: Hops::default().link().bits(), ..bed.ticket() };
+        bed.frontier.offer(bed.now, &url, SiteKey::of_host(7, url.host()), ticket, &mut bed.spool);
+    }
+    bed.frontier.end_links();
+    (100..600).for_each(|number| bed.offer(&format!("http://a.test/page-{}", word(number))));
+    bed.run(200, 1_000, &mut |job| match job.url.path_and_query() {
+        path if path.len() == 3 => status(503),
+        _ => well(job),
+    });
+    let (pages, words) = bed.pages().into_iter().partition::<Vec<_>, _>(|url| url.contains("/page-"));
+    assert!(pages.len() >= 180 && (3..20).contains(&words.len()), "{} pages, {} words", pages.len(), words.len());
+}
