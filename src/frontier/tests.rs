@@ -22,6 +22,7 @@ use std::net::IpAddr;
 
 use super::*;
 use crate::config::Config;
+use crate::hops::Hops;
 use crate::outcome::{Fetched, JobKind, Outcome, Truncated};
 use crate::robots::Rules;
 use crate::route::Partition;
@@ -62,6 +63,15 @@ impl Bed {
         let site = SiteKey::of_host(7, url.host());
         let ticket = self.ticket();
         self.frontier.offer(self.now, &url, site, ticket, &mut self.spool);
+    }
+
+    /// Only another site links to it.
+    fn offer_of_strangers(&mut self, url: &str) {
+        let url = Url::parse(url).expect("a URL");
+        let ticket = Ticket { depth: Hops::default().link().bits(), ..self.ticket() };
+        self.frontier.begin_strangers_links(SiteKey::of_host(7, "stranger.test"));
+        self.frontier.offer(self.now, &url, SiteKey::of_host(7, url.host()), ticket, &mut self.spool);
+        self.frontier.end_links();
     }
 
     /// That of the next URL, which has a number of its own.

@@ -1,7 +1,6 @@
 //! Servers that say that they are asked too often, and what that costs.
 
 use super::*;
-use crate::hops::Hops;
 
 /// A crawler that took Retry-After for two minutes at most made 3,222 requests of one storm.
 #[test]
@@ -59,6 +58,12 @@ fn what_is_asked_for_is_waited_for() {
 /// Limiters let some requests through: of those that ask too often it must get fewer.
 #[test]
 fn limiters_that_let_some_through_are_asked_less_and_less() {
+    limiters_refuse_few(false);
+    // Half of the URLs are strangers' alone.
+    limiters_refuse_few(true);
+}
+
+fn limiters_refuse_few(with_strangers: bool) {
     // Six requests in ten seconds, and every third request.
     let mut times = std::collections::VecDeque::<Instant>::new();
     let mut window = |now: Instant| {
@@ -75,7 +80,13 @@ fn limiters_that_let_some_through_are_asked_less_and_less() {
     let limiters: [(&mut dyn FnMut(Instant) -> bool, usize); 2] = [(&mut window, 65), (&mut third, 100)];
     for (refuses, refused_max) in limiters {
         let mut bed = Bed::new(|_| ());
-        (0..1_000).for_each(|number| bed.offer(&format!("http://a.test/{number}")));
+        for number in 0..1_000 {
+            if with_strangers && number % 2 == 0 {
+                bed.offer_of_strangers(&format!("http://a.test/{number}"));
+            } else {
+                bed.offer(&format!("http://a.test/{number}"));
+            }
+        }
         let mut refused = 0;
         bed.run(HOUR, 10_000, &mut |job| match job.kind {
             JobKind::Page if refuses(job.began) => {
@@ -86,7 +97,7 @@ fn limiters_that_let_some_through_are_asked_less_and_less() {
             _ => well(job),
         });
         let pages = bed.count(JobKind::Page);
-        assert!(refused <= refused_max && pages < 2_000, "{refused} of {pages} in an hour");
+        assert!(refused <= refused_max && pages < 2_000, "{refused} of {pages} in an hour, {with_strangers}");
         bed.run(100 * HOUR, 10_000, &mut well);
         assert_eq!((bed.frontier.is_idle(), bed.settled.len()), (true, 0));
     }
@@ -250,15 +261,9 @@ fn slow_pages_that_strangers_link_to_have_a_tenth_of_the_time() {
         let mut bed = Bed::new(|_| ());
         bed.offer("http://a.test/");
         bed.run(20, 1_000, &mut well);
-        if are_strangers {
-            bed.frontier.begin_strangers_links(SiteKey::of_host(7, "b.test"));
+        for url in (0..links).map(|number| format!("http://a.test/slow{number}/report")) {
+            if are_strangers { bed.offer_of_strangers(&url) } else { bed.offer(&url) }
         }
-        for number in 0..links {
-            let url = Url::parse(&format!("http://a.test/slow{number}/report")).expect("a URL");
-            let ticket = Ticket { depth: Hops::default().link().bits(), ..bed.ticket() };
-            bed.frontier.offer(bed.now, &url, SiteKey::of_host(7, url.host()), ticket, &mut bed.spool);
-        }
-        bed.frontier.end_links();
         (0..2_000).for_each(|number| bed.offer(&format!("http://a.test/page/{number}")));
         bed.run(1_200, 10_000, &mut well);
         let requests: Vec<_> = bed.jobs.iter().filter(|(_, job)| job.kind != JobKind::Resolve).collect();
@@ -665,16 +670,10 @@ fn words_that_look_like_the_hosts_own_pages_are_another_kind() {
     let mut bed = Bed::new(|config| config.politeness.slow_start = 2);
     bed.offer("http://a.test/home");
     bed.run(3, 1_000, &mut well);
-    bed.frontier.begin_strangers_links(SiteKey::of_host(7, "b.test"));
     let word = |number: u32| -> String {
         [number / 26, number % 26].map(|letter| char::from(b'a' + letter as u8)).iter().collect()
     };
-    for number in 0..60 {
-        let url = Url::parse(&format!("http://a.test/{}", word(number))).expect("a URL");
-        let ticket = Ticket { depth: Hops::default().link().bits(), ..bed.ticket() };
-        bed.frontier.offer(bed.now, &url, SiteKey::of_host(7, url.host()), ticket, &mut bed.spool);
-    }
-    bed.frontier.end_links();
+    (0..60).for_each(|number| bed.offer_of_strangers(&format!("http://a.test/{}", word(number))));
     (100..600).for_each(|number| bed.offer(&format!("http://a.test/page-{}", word(number))));
     bed.run(200, 1_000, &mut |job| match job.url.path_and_query() {
         path if path.len() == 3 => status(503),
