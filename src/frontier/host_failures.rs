@@ -50,12 +50,13 @@ impl Host {
         }
     }
 
-    /// A page of this kind was answered well, with this status. Of one that does not exist it is not known whether its kind does.
+    /// A page of this kind was answered well, with this status. Anyone may link to what does not exist, which says nothing of a kind.
     pub fn is_well(&mut self, of: KindOfUrl, status: u16) {
-        if status < 400 {
+        let exists = status < 400 || !of.is_strangers;
+        if exists {
             self.fine_kinds.note(of);
         }
-        self.kind_rest.iter_mut().for_each(|rest| rest.is_fine(of.kind));
+        self.kind_rest.iter_mut().for_each(|rest| rest.is_fine(exists.then_some(of.kind)));
     }
 
     /// Whether a page of a kind that never was answered well `took` so much longer than the host's last response that anyone could

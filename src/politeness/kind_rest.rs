@@ -122,11 +122,12 @@ impl FineKinds {
 }
 
 impl KindRest {
-    /// A URL of this kind was answered well.
-    pub fn is_fine(&mut self, kind: u32) {
+    /// A URL of this kind was answered well; `None`: that says nothing of its kind.
+    pub fn is_fine(&mut self, kind: Option<u32>) {
         (self.others_first, self.put_off) = (false, 0);
         self.well = self.well.wrapping_add(1);
         let well = self.well.wrapping_add(1);
+        let Some(kind) = kind else { return };
         let Some(known) = self.complained.iter_mut().find(|known| known.kind == kind) else { return };
         if !known.is_mended {
             self.mended = Some((kind, self.well));
@@ -361,7 +362,7 @@ mod tests {
         fn are_fine(&mut self, kinds: &[u32]) {
             for kind in kinds {
                 self.fine.note(KindOfUrl { kind: *kind, is_strangers: false });
-                self.rest.is_fine(*kind);
+                self.rest.is_fine(Some(*kind));
             }
         }
 
