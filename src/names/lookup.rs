@@ -128,14 +128,21 @@ pub(super) struct Lookup {
     question: Question,
 }
 
+/// Whether a server was silent. One that drops a query with EDNS and refuses it without treats them differently.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Silence {
+    Yes,
+    No,
+}
+
 /// What the servers have said of the present family.
 #[derive(Debug)]
 struct Question {
     /// How often each server was asked.
     asked: Vec<u32>,
     erred: Vec<bool>,
-    /// Servers that failed a query with EDNS.
-    plain: Vec<bool>,
+    /// Servers that failed a query with EDNS, and whether by silence.
+    plain: Vec<Option<Silence>>,
     tries: u32,
     failure: Failure,
     /// The query in flight: the server, when it was sent, and whether with EDNS.
@@ -147,7 +154,7 @@ impl Question {
         Question {
             asked: vec![0; servers],
             erred: vec![false; servers],
-            plain: vec![false; servers],
+            plain: vec![None; servers],
             tries: 0,
             failure: Failure::DnsTimeout,
             sent: None,
@@ -201,7 +208,7 @@ impl Lookup {
         let least = left.map(|(asked, _)| *asked).min()?;
         let server = servers.pick(now, |place| question.erred[place] || question.asked[place] > least)?;
         question.asked[server] += 1;
-        let is_plain = question.plain[server] || self.plain_server == Some(server);
+        let is_plain = question.plain[server].is_some() || self.plain_server == Some(server);
         let with_edns = !is_plain && servers.takes_edns(server, now);
         question.sent = Some((server, now, with_edns));
         let wait = (self.timeout / (1 << (TRIES - question.tries))).min(self.patience);
@@ -217,12 +224,12 @@ impl Lookup {
         self.patience = self.patience.saturating_sub(now.since(sent));
         if answer.tells_of_name() {
             servers.answered(server, with_edns);
-            if question.plain[server] {
+            if question.plain[server].is_some() {
                 servers.answered_plain_only(server, now);
                 self.plain_server = Some(server);
             }
         } else if with_edns && answer != DnsAnswer::Unreachable {
-            question.plain[server] = true;
+            question.plain[server] = Some(if answer == DnsAnswer::Silent { Silence::Yes } else { Silence::No });
             let may_dislike = servers.may_dislike_edns(server);
             if answer == DnsAnswer::Silent && may_dislike {
                 // It is asked without after the others, and that is its try: or dead servers would use up those of one that lives.
@@ -235,7 +242,9 @@ impl Lookup {
                 question.asked[server] -= 1;
                 return self.next_query(now);
             }
-        } else if question.plain[server] {
+        } else if let Some(silence) = question.plain[server]
+            && (silence == Silence::No || matches!(answer, DnsAnswer::Silent | DnsAnswer::Unreachable))
+        {
             servers.failed_both_ways(server);
         }
         match answer {
@@ -346,5 +355,31 @@ mod tests {
             .collect();
         assert_eq!(of_other.last(), Some(&(1, false)), "{asked:?}");
         assert!(!of_other.contains(&(1, true)), "{asked:?}");
+    }
+
+    /// Beside two dead servers, one that drops EDNS loses a packet, then refuses once: it is asked without EDNS all the same.
+    #[test]
+    fn a_lost_packet_and_a_refusal_say_nothing_of_edns() {
+        let (mut servers, mut now, mut plain) = (Servers::new(3), Instant::ZERO, 0);
+        let found = (1..=4).find(|number| {
+            let mut lookup = Lookup::new("a.test".to_owned(), *number > 1, &Config::default().dns, 3);
+            loop {
+                let query = lookup.query(now, *number, &mut servers).expect("a query");
+                now = now + Duration::from_millis(10);
+                let answer = if query.server == 1 && !query.with_edns {
+                    plain += 1;
+                    let found = DnsAnswer::Addrs(vec![[192, 0, 2, 1].into()], Duration::from_secs(60), None);
+                    [DnsAnswer::Silent, DnsAnswer::Refused].get(plain - 1).cloned().unwrap_or(found)
+                } else {
+                    now = now + query.wait;
+                    DnsAnswer::Silent
+                };
+                if let NextStep::Over(found) = lookup.answered(now, answer, &mut servers) {
+                    now = now + Duration::from_secs(10);
+                    return found.is_ok();
+                }
+            }
+        });
+        assert!(found.is_some(), "{plain} queries without EDNS");
     }
 }

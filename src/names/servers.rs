@@ -33,6 +33,8 @@ struct Server {
 struct Edns {
     /// It has answered with EDNS, or failed without as well, since it rested last: a failure has another cause.
     is_cleared: bool,
+    /// Queries that failed without EDNS as well, while nothing was known of it.
+    failed_both_ways: u32,
     /// Queries in a row that were answered without EDNS only.
     plain_only: u32,
     /// Until then it is asked without.
@@ -40,7 +42,7 @@ struct Edns {
 }
 
 impl Edns {
-    const UNKNOWN: Edns = Edns { is_cleared: false, plain_only: 0, plain_until: Instant::ZERO };
+    const UNKNOWN: Edns = Edns { is_cleared: false, failed_both_ways: 0, plain_only: 0, plain_until: Instant::ZERO };
 }
 
 impl Servers {
@@ -100,16 +102,18 @@ impl Servers {
     /// The server at `place` answered without EDNS what it had not answered with it.
     pub fn answered_plain_only(&mut self, place: usize, now: Instant) {
         let edns = &mut self.servers[place].edns;
-        edns.plain_only = edns.plain_only.saturating_add(1);
+        (edns.plain_only, edns.failed_both_ways) = (edns.plain_only.saturating_add(1), 0);
         if edns.plain_only >= if edns.is_cleared { FAILURES_MAX } else { PLAIN_ONLY_MAX } {
             edns.plain_until = now + PLAIN_FOR;
         }
     }
 
-    /// The server at `place` failed without EDNS as it had with it: that was not why, unless it has answered without before.
+    /// The server at `place` failed without EDNS in the same way as with it: that was not why, unless it has answered without before. One
+    /// packet may be lost.
     pub fn failed_both_ways(&mut self, place: usize) {
         let edns = &mut self.servers[place].edns;
-        edns.is_cleared |= edns.plain_only == 0;
+        edns.failed_both_ways = edns.failed_both_ways.saturating_add(1);
+        edns.is_cleared |= edns.plain_only == 0 && edns.failed_both_ways >= BOTH_WAYS_MAX;
     }
 
     /// It was silent, or refused.
@@ -119,7 +123,7 @@ impl Servers {
         if let Some(doublings) = server.failures_in_row.checked_sub(FAILURES_MAX) {
             server.rests_until = now + (REST_MIN * (1 << doublings.min(10))).min(REST_MAX);
             // What stands before it may have changed.
-            server.edns.is_cleared = false;
+            (server.edns.is_cleared, server.edns.failed_both_ways) = (false, 0);
         }
     }
 }
@@ -131,6 +135,8 @@ const REST_MAX: Duration = Duration::from_secs(300);
 /// How often in a row only a query without EDNS is answered before a server of which no more is known is asked without: one
 /// packet may be lost, or late. One that took EDNS needs [`FAILURES_MAX`].
 const PLAIN_ONLY_MAX: u32 = 2;
+/// How often a server fails both ways before it is not asked both ways any more.
+const BOTH_WAYS_MAX: u32 = 2;
 /// How long a server is asked without EDNS: a lost packet in so many minutes costs nothing, and a server that was mended is
 /// soon seen.
 const PLAIN_FOR: Duration = Duration::from_secs(900);
@@ -234,6 +240,8 @@ mod tests {
         servers.answered_plain_only(0, at(1_803));
         assert!(!servers.takes_edns(0, at(1_803)), "but many do");
         // Who fails either way is not asked both ways, until it rests.
+        servers.failed_both_ways(1);
+        assert!(servers.may_dislike_edns(1), "one packet may be lost");
         servers.failed_both_ways(1);
         assert!(!servers.may_dislike_edns(1));
         (0..FAILURES_MAX).for_each(|_| servers.failed(1, at(2_000)));
