@@ -245,7 +245,7 @@ impl Lookup {
         } else if let Some(silence) = question.plain[server]
             && (silence == Silence::No || matches!(answer, DnsAnswer::Silent | DnsAnswer::Unreachable))
         {
-            servers.failed_both_ways(server);
+            servers.failed_both_ways(server, matches!(answer, DnsAnswer::Silent));
         }
         match answer {
             DnsAnswer::Silent => servers.failed(server, now),

@@ -108,11 +108,11 @@ impl Servers {
         }
     }
 
-    /// The server at `place` failed without EDNS in the same way as with it: that was not why, unless it has answered without before. One
-    /// packet may be lost.
-    pub fn failed_both_ways(&mut self, place: usize) {
+    /// The server at `place` failed without EDNS in the same way as with it: that was not why, unless it has answered without before. Where
+    /// it `was_silent`, a packet may be lost, and one does not say it.
+    pub fn failed_both_ways(&mut self, place: usize, was_silent: bool) {
         let edns = &mut self.servers[place].edns;
-        edns.failed_both_ways = edns.failed_both_ways.saturating_add(1);
+        edns.failed_both_ways = edns.failed_both_ways.saturating_add(if was_silent { 1 } else { BOTH_WAYS_MAX });
         edns.is_cleared |= edns.plain_only == 0 && edns.failed_both_ways >= BOTH_WAYS_MAX;
     }
 
@@ -135,7 +135,7 @@ const REST_MAX: Duration = Duration::from_secs(300);
 /// How often in a row only a query without EDNS is answered before a server of which no more is known is asked without: one
 /// packet may be lost, or late. One that took EDNS needs [`FAILURES_MAX`].
 const PLAIN_ONLY_MAX: u32 = 2;
-/// How often a server fails both ways before it is not asked both ways any more.
+/// How often a server is silent both ways before it is not asked both ways any more; one error is enough.
 const BOTH_WAYS_MAX: u32 = 2;
 /// How long a server is asked without EDNS: a lost packet in so many minutes costs nothing, and a server that was mended is
 /// soon seen.
@@ -240,16 +240,16 @@ mod tests {
         servers.answered_plain_only(0, at(1_803));
         assert!(!servers.takes_edns(0, at(1_803)), "but many do");
         // Who fails either way is not asked both ways, until it rests.
-        servers.failed_both_ways(1);
+        servers.failed_both_ways(1, true);
         assert!(servers.may_dislike_edns(1), "one packet may be lost");
-        servers.failed_both_ways(1);
+        servers.failed_both_ways(1, true);
         assert!(!servers.may_dislike_edns(1));
         (0..FAILURES_MAX).for_each(|_| servers.failed(1, at(2_000)));
         assert!(servers.may_dislike_edns(1));
         // It has answered without EDNS alone: that it fails once says nothing else.
         let mut servers = Servers::new(1);
         servers.answered_plain_only(0, at(0));
-        servers.failed_both_ways(0);
+        servers.failed_both_ways(0, true);
         assert!(servers.may_dislike_edns(0));
         servers.answered_plain_only(0, at(1));
         assert!(!servers.takes_edns(0, at(1)));
