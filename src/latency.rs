@@ -10,8 +10,8 @@
 use hdrhistogram::Histogram;
 
 use crate::stats::Counter;
-use crate::time::Duration;
 use crate::transaction::Transaction;
+use ringcrawl_base::time::Duration;
 
 /// Buckets for each power of two: the error is at most 1 part in so many.
 const STEPS: usize = 32;

@@ -21,28 +21,21 @@
 
 // What everything speaks.
 pub mod budget;
-mod by_number;
 pub mod config;
 pub mod fault_injection;
-mod grouped;
 pub mod latency;
 pub mod memory_budget;
 pub mod outcome;
-pub mod preferences;
 pub mod seed;
-pub mod stage;
 pub mod stats;
-pub mod time;
 pub mod transaction;
 pub mod trouble;
 pub mod waits;
-mod work;
 
 // The brain, in the order of a page's way.
 pub mod url;
 
 pub mod backlinks;
-pub mod recent;
 pub mod route;
 pub mod site_shares;
 

@@ -11,7 +11,7 @@
 use std::fmt;
 
 use crate::config::{self, CompressUncoded, Config, Cookies, RepeatedBodies, Sitemaps, UrlOrder};
-use crate::grouped::grouped;
+use ringcrawl_base::grouped;
 
 /// The division of one shard's memory.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -44,7 +44,7 @@ pub fn take(source: impl Read, bytes_max: usize) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::TempFolder;
+    use ringcrawl_base::TempFolder;
 
     #[test]
     fn what_is_no_plain_file_is_refused_at_once() {

@@ -13,8 +13,8 @@ use std::collections::HashMap;
 use std::fmt;
 
 use crate::config;
-use crate::time::Duration;
 use crate::url::Url;
+use ringcrawl_base::time::Duration;
 
 /// A URL to begin with.
 #[derive(Clone, PartialEq, Eq, Debug)]

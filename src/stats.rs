@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
 
-use crate::outcome::{Blemish, Failure};
 use crate::waits::{WAITS, Wait};
+use ringcrawl_base::{Blemish, Failure};
 
 /// Ways to fail; the length of `failures`.
 pub const FAILURES: usize = Failure::ALL.len();

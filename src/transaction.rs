@@ -5,7 +5,7 @@
 use std::net::IpAddr;
 
 use crate::http;
-use crate::time::{Duration, UnixTime};
+use ringcrawl_base::time::{Duration, UnixTime};
 
 /// One request and its response.
 #[derive(Clone, Debug)]

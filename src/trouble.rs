@@ -10,9 +10,10 @@
 
 use std::fmt::Write as _;
 
-use crate::outcome::{Failure, JobKind};
-use crate::time::Duration;
+use crate::outcome::JobKind;
 use crate::url::{Scheme, Url};
+use ringcrawl_base::Failure;
+use ringcrawl_base::time::Duration;
 
 /// What is known of how a host does.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -17,10 +17,11 @@ use std::time::Duration;
 
 use ringcrawl::config::{Certificates, Config, PrivateAddresses};
 use ringcrawl::fetch::Hands;
-use ringcrawl::lab::Rng;
-use ringcrawl::outcome::{Failure, FetchJob, Truncated};
+use ringcrawl::outcome::FetchJob;
 use ringcrawl::ring::{self, Runtime};
-use ringcrawl::time::Instant;
+use ringcrawl_base::Rng;
+use ringcrawl_base::time::Instant;
+use ringcrawl_base::{Failure, Truncated};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio_rustls::TlsAcceptor;

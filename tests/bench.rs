@@ -16,7 +16,7 @@ use ringcrawl::web::{ModelConfig, Server, ServerConfig};
 use serde_json::Value;
 
 use crate::rig::program::{Ended, run};
-use ringcrawl::lab::TempFolder;
+use ringcrawl_base::TempFolder;
 
 /// Runs it, in a folder of its own; the figures too when it wrote any.
 fn bench(name: &str, arguments: &[&str]) -> (Ended, Option<Value>, TempFolder) {

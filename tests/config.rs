@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use ringcrawl::config::Config;
 
 use crate::rig::program::{Ended, run};
-use ringcrawl::lab::TempFolder;
+use ringcrawl_base::TempFolder;
 
 fn check_config(arguments: &[&str]) -> Ended {
     run(&[&["check-config"], arguments].concat())

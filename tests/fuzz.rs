@@ -10,7 +10,7 @@ mod targets;
 
 use std::path::{Path, PathBuf};
 
-use ringcrawl::lab::Rng;
+use ringcrawl_base::Rng;
 use targets::TARGETS;
 
 fn file(name: &str) -> PathBuf {

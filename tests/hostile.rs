@@ -28,13 +28,13 @@ use std::time::{Duration, Instant};
 
 use ringcrawl::config::Config;
 use ringcrawl::http::Limits;
-use ringcrawl::outcome::Failure;
 use ringcrawl::web::faults::ending::Ending;
 use ringcrawl::web::{Fault, Faults, Model, ModelConfig, truth};
+use ringcrawl_base::Failure;
 
 use crate::rig::program::run;
 use crate::rig::web::WebProcess;
-use ringcrawl::lab::TempFolder;
+use ringcrawl_base::TempFolder;
 
 const SITES: u32 = 40;
 const PAGES: u64 = 1_200;

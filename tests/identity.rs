@@ -6,7 +6,7 @@
 mod published;
 mod requests;
 
-use ringcrawl::lab::TempFolder;
+use ringcrawl_base::TempFolder;
 use web_bot_auth::components::{CoveredComponent, DerivedComponent, HTTPField, HTTPFieldParameters};
 use web_bot_auth::keyring::{JSONWebKeySet, KeyRing};
 use web_bot_auth::message_signatures::SignedMessage;

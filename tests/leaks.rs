@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use ringcrawl::fetch::Hands;
-use ringcrawl::lab::Rng;
-use ringcrawl::outcome::Failure;
 use ringcrawl::ring::{self, Runtime};
+use ringcrawl_base::Failure;
+use ringcrawl_base::Rng;
 
 use crate::rig::hands::*;
 use crate::rig::servers::*;

@@ -8,18 +8,18 @@ use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ringcrawl::lab::Rng;
-use ringcrawl::outcome::Truncated;
 use ringcrawl::store::examine::examine;
 use ringcrawl::store::fault::{ReadError, SegmentFault};
 use ringcrawl::store::read::{SegmentReader, find_segments, read_rest};
 use ringcrawl::store::recover::recover;
 use ringcrawl::store::verify::{VerifyReport, index_path, read_index, verify, verify_file};
 use ringcrawl::url::Url;
+use ringcrawl_base::Rng;
+use ringcrawl_base::Truncated;
 
 use crate::rig::program::{Process, run};
 use crate::rig::{conformance, skip};
-use ringcrawl::lab::TempFolder;
+use ringcrawl_base::TempFolder;
 use sample::{NAME, Segment, segment};
 
 fn verified(segment: &[u8], index: Option<&[u8]>) -> VerifyReport {

@@ -10,12 +10,12 @@ use std::path::Path;
 use crate::rig::harvest::{Verdict, open_files, stored};
 use crate::rig::program::run;
 use crate::rig::web::{self, web};
-use ringcrawl::lab::TempFolder;
 use ringcrawl::store::index::IndexEntry;
 use ringcrawl::store::read::{SegmentReader, find_segments, read_rest};
 use ringcrawl::store::verify::index_path;
 use ringcrawl::url::Url;
 use ringcrawl::web::{ModelConfig, truth};
+use ringcrawl_base::TempFolder;
 
 /// One capture in an index: its line, and the bytes of its payload in the segment.
 struct Stored {

@@ -10,9 +10,9 @@ use std::rc::Rc;
 
 use ringcrawl::config::{Certificates, Config};
 use ringcrawl::fetch::Hands;
-use ringcrawl::lab::TempFolder;
-use ringcrawl::outcome::Failure;
 use ringcrawl::transaction::Transaction;
+use ringcrawl_base::Failure;
+use ringcrawl_base::TempFolder;
 
 use crate::rig::certificates::Authority;
 use crate::rig::hands;

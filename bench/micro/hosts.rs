@@ -21,9 +21,9 @@ use ringcrawl::route::Partition;
 use ringcrawl::scope::Scope;
 use ringcrawl::shard::{Command, DiskEnd, DiskOp, Effect, FilesFound, Input, Setup, Shard};
 use ringcrawl::spool::SpoolOp;
-use ringcrawl::time::{Duration, Instant, WallClock};
 use ringcrawl::transaction::Transaction;
 use ringcrawl::url::Url;
+use ringcrawl_base::time::{Duration, Instant, WallClock};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -27,10 +27,10 @@ use ringcrawl::route::Partition;
 use ringcrawl::scope::Scope;
 use ringcrawl::shard::{Command, DiskEnd, DiskOp, Effect, Input, Setup, Shard};
 use ringcrawl::store::{CaptureWriter, Packing};
-use ringcrawl::time::{Duration, Instant, UnixTime};
 use ringcrawl::transaction::{Timings, Transaction};
 use ringcrawl::url::Url;
 use ringcrawl::web::{Model, ModelConfig, Profile};
+use ringcrawl_base::time::{Duration, Instant, UnixTime};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -14,14 +14,14 @@ use std::sync::Arc;
 use ringcrawl::budget::PageBudget;
 use ringcrawl::config::Config;
 use ringcrawl::frontier::Ledger;
-use ringcrawl::lab::{Rng, TempFolder};
 use ringcrawl::log::{Append, End, EndKind, Log, LogFile, Owner, RecordPlace, Replayed};
 use ringcrawl::route::Partition;
 use ringcrawl::scope::Scope;
 use ringcrawl::shard::{Command, DiskEnd, DiskOp, Effect, FilesFound, Input, Setup, Shard};
 use ringcrawl::spool::SpoolOp;
-use ringcrawl::time::{Instant, WallClock};
 use ringcrawl::url::Url;
+use ringcrawl_base::time::{Instant, WallClock};
+use ringcrawl_base::{Rng, TempFolder};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -12,9 +12,9 @@ use std::time::Duration;
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use ringcrawl::hops::Hops;
-use ringcrawl::lab::Rng;
 use ringcrawl::scope::{BlockList, Rules, Stage, Subject};
 use ringcrawl::url::{Url, site_of};
+use ringcrawl_base::Rng;
 
 const TLDS: [&str; 8] = ["com", "org", "net", "de", "co.uk", "fr", "io", "com.br"];
 const WORDS: [&str; 10] =

@@ -19,7 +19,7 @@ use divan::{Bencher, black_box};
 use ringcrawl::config::StoreFormat;
 use ringcrawl::store::verify::{self, VerifyReport};
 use ringcrawl::store::{Capture, Packing, SegmentWriter, Settings, head::Undone};
-use ringcrawl::time::UnixTime;
+use ringcrawl_base::time::UnixTime;
 use zstd::zstd_safe::{CCtx, CParameter};
 
 /// The default of `store.zstd_level` and `store.gzip_level`.

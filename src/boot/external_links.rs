@@ -120,9 +120,9 @@ const PIECE_BYTES: u64 = 1 << 20;
 mod tests {
     use super::*;
     use crate::config::SeedErrors;
-    use crate::lab::TempFolder;
     use crate::log::{Log, Owner};
     use crate::url::Found;
+    use ringcrawl_base::TempFolder;
 
     #[test]
     fn what_left_the_scope_is_listed_once_and_what_found_no_room_is_not() {

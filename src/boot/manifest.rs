@@ -159,7 +159,7 @@ fn damaged(why: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::TempFolder;
+    use ringcrawl_base::TempFolder;
 
     fn manifest() -> Manifest {
         Manifest {

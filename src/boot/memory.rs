@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn crawls_that_share_a_machine_are_told_of_each_other() {
-        let folder = crate::lab::TempFolder::new("crowd");
+        let folder = ringcrawl_base::TempFolder::new("crowd");
         let root = folder.path();
         let write = |path: &str, text: &str| {
             let path = root.join(path);
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn the_least_bound_counts() {
-        let folder = crate::lab::TempFolder::new("memory");
+        let folder = ringcrawl_base::TempFolder::new("memory");
         let root = folder.path();
         let write = |path: &str, text: &str| {
             let path = root.join(path);

@@ -7,7 +7,7 @@ use super::external_links::ExternalLinks;
 use crate::config::Config;
 use crate::log::AskAgain;
 use crate::seed::Seed;
-use crate::time::Duration;
+use ringcrawl_base::time::Duration;
 
 /// What is to be crawled.
 #[derive(Clone, Debug)]

@@ -8,7 +8,7 @@ use super::surroundings::Surroundings;
 use crate::config::Config;
 use crate::control::{Breaker, Control, DiskFloor, NetworkView, Orders};
 use crate::shard::{NetworkReport, OutOfReach};
-use crate::time::{Duration, Instant};
+use ringcrawl_base::time::{Duration, Instant};
 
 /// The watch of one run.
 #[derive(Debug)]

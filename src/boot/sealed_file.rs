@@ -108,7 +108,7 @@ const SUM: &str = "xxh3-64 of all before this number: ";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::TempFolder;
+    use ringcrawl_base::TempFolder;
 
     #[test]
     fn what_is_whole_is_read_and_nothing_else() {

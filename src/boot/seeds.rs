@@ -234,7 +234,7 @@ mod tests {
     use super::*;
     use std::io::Write as _;
 
-    use crate::lab::TempFolder;
+    use ringcrawl_base::TempFolder;
 
     fn packed(text: &[u8]) -> Vec<u8> {
         let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());

@@ -87,7 +87,7 @@ pub(super) fn remove_empty(dir: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::TempFolder;
+    use ringcrawl_base::TempFolder;
 
     const ID: &str = "0123456789abcdef";
 

@@ -10,7 +10,7 @@ use super::crawl_dir::shard_dir;
 use super::segment_folders::SEGMENTS;
 use crate::fetch::OwnAddresses;
 use crate::ring;
-use crate::time::{Duration, Instant};
+use ringcrawl_base::time::{Duration, Instant};
 
 /// Looks around.
 #[derive(Debug)]

@@ -19,10 +19,10 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::crawl_logs::CrawlLogs;
 use super::why::meaning;
-use crate::grouped::grouped;
 use crate::log::{Listed, ListingStep, UrlState};
-use crate::outcome::Failure;
 use crate::url::Url;
+use ringcrawl_base::Failure;
+use ringcrawl_base::grouped;
 
 /// What is known of all causes.
 #[derive(Clone, Debug, Default)]

@@ -15,7 +15,7 @@ use super::output::{Stdout, tell};
 use super::{DONE, FAILED, MISTAKE};
 use crate::boot::{self, Manifest};
 use crate::log::{Damage, Listing, ListingStep, LogFile, Owner};
-use crate::time::UnixTime;
+use ringcrawl_base::time::UnixTime;
 
 /// A crawl's directory whose logs are to be read.
 #[derive(Debug)]

@@ -23,11 +23,11 @@ use super::urls::State;
 use crate::boot;
 use crate::config::Politeness;
 use crate::log::{HostNote, Listed, ListingStep, UrlState};
-use crate::outcome::Failure;
 use crate::ring;
-use crate::time::Duration;
 use crate::trouble::{HostHealth, Trouble};
 use crate::url::Url;
+use ringcrawl_base::Failure;
+use ringcrawl_base::time::Duration;
 
 /// Arguments of the subcommand.
 #[derive(clap::Args, Debug)]
@@ -241,9 +241,10 @@ fn sorted(hosts: &HashMap<Box<str>, Host>, sort: Sort) -> Vec<(&str, &Host)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outcome::{Failure, JobKind};
+    use crate::outcome::JobKind;
     use crate::trouble::Cause;
     use crate::url::Scheme;
+    use ringcrawl_base::Failure;
 
     fn host(states: &[UrlState]) -> Host {
         let mut host = Host::default();

@@ -85,7 +85,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
-    use crate::lab::TempFolder;
+    use ringcrawl_base::TempFolder;
 
     #[test]
     fn a_check_leaves_nothing_and_changes_nothing() {

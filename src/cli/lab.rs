@@ -26,15 +26,15 @@ use super::plan::{Bar, GraphArguments, tell_losses};
 use super::{FAILED, MISTAKE};
 use crate::boot;
 use crate::config::{self, Config, PartitionBy, SeedErrors};
-use crate::grouped::grouped;
 use crate::lab::experiment::{
     self, CrawlError, Design, GraphWeb, Ground, ORDERS, PLANNED, Planned, Row, Setting, Treatment,
 };
 use crate::plan::{self, Losses, Memory, PageGraph, PlanError};
 use crate::store::read::find_segments;
-use crate::time::Duration;
 use crate::url::Url;
 use crate::web::{Model, ModelConfig};
+use ringcrawl_base::grouped;
+use ringcrawl_base::time::Duration;
 
 /// Arguments of the subcommand.
 #[derive(clap::Args, Debug)]

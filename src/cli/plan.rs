@@ -17,12 +17,12 @@ use super::output::{self, tell};
 use super::{DONE, FAILED, MISTAKE, terminal};
 use crate::boot;
 use crate::config;
-use crate::grouped::grouped;
 use crate::plan::{
     self, EdgeFiles, GraphSettings, Losses, Memory, Method, PageGraph, PlanError, Row, SiteKind, Step, Unit,
 };
 use crate::route::VectorUnit;
 use crate::store::read::find_segments;
+use ringcrawl_base::grouped;
 
 /// Arguments of the subcommand.
 #[derive(clap::Args, Debug)]

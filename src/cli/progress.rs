@@ -20,9 +20,9 @@ use standstill::Standstill;
 
 use super::summary::{bytes, clock, rounded};
 use super::{output, terminal};
-use crate::grouped::grouped;
 use crate::stats::Totals;
-use crate::time::Duration;
+use ringcrawl_base::grouped;
+use ringcrawl_base::time::Duration;
 
 /// Time over which rates are taken.
 const WINDOW: Duration = Duration::from_secs(5);
@@ -360,7 +360,7 @@ fn gauge(value: f64, most: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outcome::Failure;
+    use ringcrawl_base::Failure;
 
     fn totals(pages: u64) -> Totals {
         let mut totals = Totals {

@@ -15,7 +15,7 @@ use super::summary::Summary;
 use crate::boot::{self, BootError, Order, Round, RoundEnd};
 use crate::config::Config;
 use crate::log::AskAgain;
-use crate::time::Duration;
+use ringcrawl_base::time::Duration;
 
 /// What is known when a round has ended.
 #[derive(Debug)]

@@ -146,7 +146,7 @@ const LINE_BYTES_MAX: u64 = 256 << 10;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::TempFolder;
+    use ringcrawl_base::TempFolder;
 
     #[test]
     fn a_segment_may_be_closed_while_a_list_is_worked_off() {

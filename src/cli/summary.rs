@@ -16,10 +16,10 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::causes::CauseLines;
-use crate::grouped::grouped;
-use crate::outcome::{Blemish, Failure};
 use crate::stats::{Known, Totals};
-use crate::time::Duration;
+use ringcrawl_base::grouped;
+use ringcrawl_base::time::Duration;
+use ringcrawl_base::{Blemish, Failure};
 
 /// The numbers of a finished run.
 #[derive(Clone, Debug, Default)]

@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn no_bytes_get_through() {
-        let mut rng = crate::lab::Rng::new(1);
+        let mut rng = ringcrawl_base::Rng::new(1);
         for _ in 0..2_000 {
             let bytes: Vec<u8> = (0..rng.index(40)).map(|_| rng.index(256) as u8).collect();
             let cut = rng.index(bytes.len() + 1);

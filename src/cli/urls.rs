@@ -23,10 +23,11 @@ use super::output::{Stdout, tell};
 use super::parties::Parties;
 use super::why::explains;
 use crate::log::{self, HostNote, Listed, ListingStep, UrlState};
-use crate::outcome::{Failure, Truncated, Wall};
+use crate::outcome::Wall;
 use crate::ring;
 use crate::trouble::{HostHealth, Trouble};
 use crate::url::Url;
+use ringcrawl_base::{Failure, Truncated};
 
 /// Arguments of the subcommand.
 #[derive(clap::Args, Debug)]

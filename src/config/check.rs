@@ -13,7 +13,7 @@ use super::kept;
 use super::keys::Config;
 use super::unit::{format_bytes, format_duration};
 use crate::politeness::Operators;
-use crate::time::Duration;
+use ringcrawl_base::time::Duration;
 
 /// Two keys that do not go together.
 pub(super) struct Clash {

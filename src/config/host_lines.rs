@@ -22,8 +22,8 @@ use super::text::TextForm;
 use super::unit::format_duration;
 use super::value::{Field, Value};
 use crate::scope::names;
-use crate::time::Duration;
 use crate::url::is_listed_suffix;
+use ringcrawl_base::time::Duration;
 
 /// Most lines.
 const LINES_MAX: usize = 100_000;
@@ -334,7 +334,7 @@ pub(super) fn example() -> &'static str {
 mod tests {
     use super::*;
     use crate::config::Config;
-    use crate::lab::Rng;
+    use ringcrawl_base::Rng;
 
     fn parsed(text: &str) -> Result<Config, Vec<String>> {
         Config::parse(text, "f").map_err(|errors| errors.iter().map(ToString::to_string).collect())

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use crate::time::{Duration, Instant, UnixTime};
+use ringcrawl_base::time::{Duration, Instant, UnixTime};
 
 /// A part of the day.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -21,7 +21,7 @@ use super::retry_rule::RetryRule;
 use super::secret::Secret;
 use super::text::TextForm;
 use super::value::{Field, OrNever, Value};
-use crate::time::Duration;
+use ringcrawl_base::time::Duration;
 
 /// One table of the file.
 pub(super) struct Table {

@@ -19,7 +19,7 @@ use super::text::TextForm;
 use super::unit::{self, Unreadable};
 use super::value::Value;
 use super::{host_lines, hosts, login, network, proxy, retry_rule, signing_key};
-use crate::time::Duration;
+use ringcrawl_base::time::Duration;
 
 /// Most elements of a list.
 pub(super) const LIST_MAX: usize = 64;

@@ -10,7 +10,7 @@ use super::kind::{Kind, ValueFault, describe, quote, quote_all, time};
 use super::nearest::nearest;
 use super::unit::format_duration;
 use super::value::{Field, Value};
-use crate::time::Duration;
+use ringcrawl_base::time::Duration;
 
 /// What a table may say.
 const KEYS: [(&str, Kind); 4] = [

@@ -197,7 +197,7 @@ impl Field for Secret {
 #[cfg(test)]
 mod tests {
     use crate::config::Config;
-    use crate::lab::TempFolder;
+    use ringcrawl_base::TempFolder;
 
     fn parsed(text: &str) -> Result<Config, String> {
         Config::parse(text, "test").map_err(|errors| format!("{errors:?}"))

@@ -32,7 +32,7 @@ mod tests {
 
     use crate::config::Config;
     use crate::identity::SigningKey;
-    use crate::lab::TempFolder;
+    use ringcrawl_base::TempFolder;
 
     const DIRECTORY: &str = "identity.directory_url = \"https://a.test/\"\n";
 

@@ -3,8 +3,8 @@
 use super::keys::TABLES;
 use super::kind::Kind;
 use super::*;
-use crate::lab::{Rng, TempFolder};
-use crate::time::Duration;
+use ringcrawl_base::time::Duration;
+use ringcrawl_base::{Rng, TempFolder};
 
 fn errors(text: &str) -> Vec<String> {
     match Config::parse(text, "a.toml") {

@@ -8,7 +8,7 @@
 //! Limits: 2^63 − 1 milliseconds or bytes.
 //! Leaves to others: which range a key allows (`keys`).
 
-use crate::time::Duration;
+use ringcrawl_base::time::Duration;
 
 /// Why a text is no quantity.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

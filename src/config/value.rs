@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use super::host_lines::HostLines;
 use super::retry_rule::RetryRule;
 use super::secret::Secret;
-use crate::time::Duration;
+use ringcrawl_base::time::Duration;
 
 /// A value that was read, or is to be written.
 #[derive(Clone, PartialEq, Eq, Debug)]

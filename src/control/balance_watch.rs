@@ -6,7 +6,7 @@
 //! Limits: counts of URLs say nothing of how fast they can be fetched; hence the pause between.
 
 use crate::config;
-use crate::time::Duration;
+use ringcrawl_base::time::Duration;
 
 /// The watch over one run of a crawl.
 #[derive(Debug)]

@@ -20,7 +20,7 @@ use super::outage::{Cause, Outage};
 use super::sites::{RecentSites, SitesFailed};
 use crate::config::{self, Config};
 use crate::shard::{Cleared, NetworkReport, OutOfReach, SiteEnd, SiteReply};
-use crate::time::{Duration, Instant};
+use ringcrawl_base::time::{Duration, Instant};
 
 /// The breaker.
 #[derive(Debug)]

@@ -5,7 +5,7 @@
 //! Invariants: pure; nothing is done about it.
 
 use crate::ring::Piece;
-use crate::time::{Duration, Instant};
+use ringcrawl_base::time::{Duration, Instant};
 
 /// What a look at a shard shows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -71,7 +71,7 @@ pub const PIECE_TIME_MAX: Duration = Duration::from_secs(1);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stage::Stage;
+    use ringcrawl_base::stage::Stage;
 
     #[test]
     fn a_long_piece_is_told_once_and_the_next_one_too() {

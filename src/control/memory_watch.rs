@@ -4,7 +4,7 @@
 //! take besides, the promise is broken, which is our own fault: it is said, and said again once memory had come back to nine tenths.
 //! Invariants: pure; nothing is done about it: a control group of the machine is what stops a crawl.
 
-use crate::time::{Duration, Instant};
+use ringcrawl_base::time::{Duration, Instant};
 
 /// Watches the memory of a crawl.
 #[derive(Debug)]

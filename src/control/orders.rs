@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 use super::breaker::{ProbeKind, Ruling};
 use crate::shard::{Cleared, Command, NetworkReport, OutOfReach};
-use crate::time::Instant;
+use ringcrawl_base::time::Instant;
 
 /// What is wanted of one shard.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

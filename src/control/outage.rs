@@ -3,7 +3,7 @@
 //! Leaves to others: when one begins and ends, and when something is tried in it ([`super::breaker`]).
 
 use crate::shard::OutOfReach;
-use crate::time::{Duration, Instant};
+use ringcrawl_base::time::{Duration, Instant};
 
 /// An outage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::shard::{NetworkReport, SiteEnd, SiteReply, Witness};
-use crate::time::Instant;
+use ringcrawl_base::time::Instant;
 
 /// One shard's sightings.
 #[derive(Debug, Default)]

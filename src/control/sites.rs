@@ -17,7 +17,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::shard::{SiteEnd, SiteReply, Witness};
-use crate::time::{Duration, Instant};
+use ringcrawl_base::time::{Duration, Instant};
 
 /// Sites, the one asked last first.
 #[derive(Debug)]

@@ -7,7 +7,7 @@
 
 use super::Census;
 use crate::shard::{Phase, ShardReport};
-use crate::time::Duration;
+use ringcrawl_base::time::Duration;
 
 /// The judge of phases.
 #[derive(Debug)]

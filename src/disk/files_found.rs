@@ -144,7 +144,7 @@ const DAMAGED: &str = ".damaged";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::TempFolder;
+    use ringcrawl_base::TempFolder;
 
     #[test]
     fn a_damaged_beginning_costs_no_byte_and_is_remembered() {

@@ -3,7 +3,7 @@
 use std::os::unix::fs::MetadataExt as _;
 
 use super::*;
-use crate::lab::TempFolder;
+use ringcrawl_base::TempFolder;
 
 /// Space on the disk and length of a segment of 1,000 bytes, open and closed, with what was told.
 fn segment(reserve_bytes: u64) -> ([(u64, u64); 2], Vec<String>) {

@@ -154,7 +154,7 @@ const WORDS_MIN: usize = 16;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::Rng;
+    use ringcrawl_base::Rng;
     use std::collections::VecDeque;
 
     #[test]

@@ -8,8 +8,8 @@
 use super::connection::Broken;
 use crate::http::{self, HttpError, Limits, Method, Progress, Response, ResponseReader};
 use crate::memory_budget::BODY_BYTES_FREE;
-use crate::outcome::{Failure, Truncated};
-use crate::stage::{self, Stage};
+use ringcrawl_base::stage::{self, Stage};
+use ringcrawl_base::{Failure, Truncated};
 
 /// What has come of the response.
 pub(super) struct Answer {

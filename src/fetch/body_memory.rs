@@ -23,7 +23,7 @@ use std::task::{Poll, Waker};
 
 use crate::memory_budget::BODY_BYTES_FREE;
 use crate::ring;
-use crate::time::{Duration, Instant};
+use ringcrawl_base::time::{Duration, Instant};
 
 /// The bound, and who holds how much.
 #[derive(Clone)]

@@ -8,8 +8,8 @@
 use super::body_memory::BodyHold;
 use super::tls::{Link, TlsClient};
 use crate::ring::{BufferPool, Guard, Receive, Sending, Socket};
-use crate::stage::{self, Stage};
 use crate::transaction::TlsInfo;
+use ringcrawl_base::stage::{self, Stage};
 
 /// Why nothing more can be sent or received.
 #[derive(Debug)]

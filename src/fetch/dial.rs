@@ -24,10 +24,10 @@ use std::task::Poll;
 
 use super::{Hands, add};
 use crate::config::PrivateAddresses;
-use crate::outcome::Failure;
 use crate::politeness::{HOLD_SLACK, Key, Ledger};
 use crate::ring::{self, Guard, Socket};
-use crate::time::{Duration, Instant};
+use ringcrawl_base::Failure;
+use ringcrawl_base::time::{Duration, Instant};
 
 /// Whom to connect to.
 pub(super) struct Call<'a> {

@@ -20,12 +20,13 @@ use super::pool::Peer;
 use super::{BLOCK_BYTES, Hands, add, dial, tls};
 use crate::config::{BadPorts, PrivateAddresses};
 use crate::http::{self, Method, Request};
-use crate::outcome::{Failure, FetchJob, JobKind};
+use crate::outcome::{FetchJob, JobKind};
 use crate::ring::{self, Guard};
-use crate::stage::{self, Stage};
-use crate::time::{Instant, UnixTime};
 use crate::transaction::{Timings, Transaction};
 use crate::url::{Scheme, is_bad_port};
+use ringcrawl_base::Failure;
+use ringcrawl_base::stage::{self, Stage};
+use ringcrawl_base::time::{Instant, UnixTime};
 
 pub(super) async fn run(hands: &Rc<Hands>, job: &FetchJob, memory: &BodyHold) -> Result<Transaction, Failure> {
     let ip = job.addr.ok_or(Failure::DnsNotFound)?;

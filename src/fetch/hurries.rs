@@ -6,13 +6,13 @@
 
 use std::cell::RefCell;
 
-use crate::by_number::ByNumber;
 use crate::ring::{Deadlines, Guard};
+use ringcrawl_base::IntMap;
 
 /// Those in flight.
 #[derive(Default)]
 pub struct Hurries {
-    jobs: RefCell<ByNumber<Told>>,
+    jobs: RefCell<IntMap<Told>>,
 }
 
 #[derive(Default)]
@@ -72,7 +72,7 @@ impl Drop for Entered<'_> {
 mod tests {
     use super::*;
     use crate::ring::{self, Runtime, Socket};
-    use crate::time::Duration;
+    use ringcrawl_base::time::Duration;
 
     #[test]
     fn who_is_told_before_it_waits_ends_when_it_begins_to() {

@@ -41,11 +41,12 @@ use crate::config::{self, BadPorts, Config, Cookies, PrivateAddresses, SentFrom,
 use crate::http;
 use crate::identity::Signer;
 use crate::names::{DnsAnswer, DnsQuery};
-use crate::outcome::{Failure, FetchJob};
+use crate::outcome::FetchJob;
 use crate::politeness::Ledger;
 use crate::ring::{BufferPool, Deadlines};
 use crate::transaction::Transaction;
 use crate::trouble::DETAIL_CHARS_MAX;
+use ringcrawl_base::Failure;
 
 pub use address::allowed;
 pub use dial::FURTHER_MAX;

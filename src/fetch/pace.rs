@@ -7,7 +7,7 @@
 //! Invariants: a body whose every grace brings `rate_min` bytes a second, in one piece or in many, is never cut.
 //! Leaves to others: the head, which has its own timeouts, and the whole deadline (`exchange`).
 
-use crate::time::{Duration, Instant};
+use ringcrawl_base::time::{Duration, Instant};
 
 /// One body's pace; plain.
 pub(super) struct Pace {

@@ -15,10 +15,10 @@ use std::rc::{Rc, Weak};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::connection::Connection;
-use crate::by_number::ByNumber;
 use crate::ring;
-use crate::time::{Duration, Instant};
 use crate::url::{Scheme, Url};
+use ringcrawl_base::IntMap;
+use ringcrawl_base::time::{Duration, Instant};
 
 /// Who a connection is to.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -119,7 +119,7 @@ struct IdleList<C> {
     nodes: Vec<Node<C>>,
     free: Vec<usize>,
     /// The newest of those whose peers have the hash.
-    by_hash: ByNumber<usize>,
+    by_hash: IntMap<usize>,
     /// A secret, so that nobody can choose names that meet.
     seed: u64,
     newest: Option<usize>,
@@ -144,7 +144,7 @@ impl<C> IdleList<C> {
         IdleList {
             nodes: Vec::new(),
             free: Vec::new(),
-            by_hash: ByNumber::default(),
+            by_hash: IntMap::default(),
             seed: RandomState::new().hash_one(0),
             newest: None,
             oldest: None,
@@ -297,7 +297,7 @@ mod tests {
             .map(|text| Url::parse(text).expect("url"))
             .collect();
         let ip = IpAddr::from([127, 0, 0, 1]);
-        let mut rng = crate::lab::Rng::new(7);
+        let mut rng = ringcrawl_base::Rng::new(7);
         let (mut idle, mut twin) = (IdleList::new(20), Vec::<(usize, u64)>::new());
         for number in 0..20_000 {
             let which = (rng.next() % 4) as usize;

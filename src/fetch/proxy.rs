@@ -18,9 +18,9 @@ use super::{Hands, HandsError};
 use crate::config::{Config, ProxyNames, ProxyScheme};
 use crate::http::{self, Limits, Method, Progress, ResponseReader};
 use crate::names;
-use crate::outcome::Failure;
 use crate::ring::Guard;
 use crate::url::{Scheme, Url};
+use ringcrawl_base::Failure;
 
 /// One proxy, looked up.
 pub(super) struct Proxy {

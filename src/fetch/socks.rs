@@ -8,7 +8,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use crate::outcome::Failure;
+use ringcrawl_base::Failure;
 
 /// Where the proxy is to connect to.
 #[derive(Clone, Copy, Debug)]
@@ -146,7 +146,7 @@ fn failure_of(code: u8) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::Rng;
+    use ringcrawl_base::Rng;
 
     fn addr(text: &str) -> Destination<'static> {
         Destination::Address(text.parse().expect("address"))

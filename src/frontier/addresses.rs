@@ -13,7 +13,7 @@
 use std::net::IpAddr;
 
 use crate::config::Families;
-use crate::time::{Duration, Instant};
+use ringcrawl_base::time::{Duration, Instant};
 
 /// What a name server said of a host, and what came of it.
 #[derive(Clone, Debug)]

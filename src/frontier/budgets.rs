@@ -17,11 +17,11 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::host_key;
 use super::parts::{ENTRY_BYTES, Parts};
-use crate::by_number::ByNumber;
 use crate::config;
 use crate::seed::SiteParts;
-use crate::time::{Duration, Instant, WallClock};
 use crate::url::{SiteKey, Url};
+use ringcrawl_base::IntMap;
+use ringcrawl_base::time::{Duration, Instant, WallClock};
 
 /// What a host or a site may cost; 0 is no bound.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -35,10 +35,10 @@ pub struct Bound {
 }
 
 /// What the sites of seeds with options may cost, and their parts, by the numbers of their keys.
-pub type SiteBounds = ByNumber<Bound>;
+pub type SiteBounds = IntMap<Bound>;
 
 /// The parts of sites of which several have a budget of their own, by the numbers of the sites' keys.
-pub type PartsBySite = ByNumber<SiteParts>;
+pub type PartsBySite = IntMap<SiteParts>;
 
 /// What one URL has cost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -276,7 +276,7 @@ pub const PENDING_PAUSE: Duration = Duration::from_secs(1);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::time::UnixTime;
+    use ringcrawl_base::time::UnixTime;
 
     const PAGE: Cost = Cost { is_page: true, bytes: 1_000, seconds: 0 };
 

@@ -10,7 +10,7 @@ use std::collections::BinaryHeap;
 
 use crate::outcome::HostId;
 use crate::politeness::Key;
-use crate::time::Instant;
+use ringcrawl_base::time::Instant;
 
 /// Who may go on.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

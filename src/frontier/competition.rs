@@ -16,8 +16,8 @@ use super::Frontier;
 use super::host::State;
 use crate::kinds::Weight;
 use crate::outcome::HostId;
-use crate::time::{Duration, Instant};
 use crate::waits::Wait;
+use ringcrawl_base::time::{Duration, Instant};
 
 /// Hosts that leave pages to others.
 #[derive(Debug, Default)]

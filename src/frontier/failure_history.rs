@@ -85,7 +85,7 @@ impl FailureHistory {
 mod tests {
     use super::*;
     use crate::config::Config;
-    use crate::time::Instant;
+    use ringcrawl_base::time::Instant;
 
     fn failed(times: u32) -> Remembered {
         let (mut streak, politeness) = (FailureStreak::default(), Config::default().politeness);

@@ -19,10 +19,10 @@ use std::collections::hash_map::Entry;
 
 use super::site_records::{Record, SiteRecords};
 use super::{SHARE_PLACES, TIMES_FREE};
-use crate::by_number::ByNumber;
 use crate::site_shares::SiteShares;
-use crate::time::{Duration, Instant};
 use crate::url::SiteKey;
+use ringcrawl_base::IntMap;
+use ringcrawl_base::time::{Duration, Instant};
 
 /// The places of a shard.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub struct FetchPlaces {
     count_max: usize,
     shares: SiteShares,
     /// Fetches in flight, by their job.
-    held: ByNumber<Place>,
+    held: IntMap<Place>,
     /// Those that were not slow when last looked, oldest first; with some that have ended.
     begun: VecDeque<(Instant, u64)>,
     /// Those that have become slow meanwhile, oldest first; with some that have ended.
@@ -42,7 +42,7 @@ pub struct FetchPlaces {
     doubtful: usize,
     records: SiteRecords,
     /// How many fetches of a site are lasting.
-    lasting_of: ByNumber<u32, SiteKey>,
+    lasting_of: IntMap<u32, SiteKey>,
     /// How many of the last fetches were fast, of sites that were not slow before: in parts of [`FAST_WHOLE`].
     fast: u32,
 }
@@ -88,14 +88,14 @@ impl FetchPlaces {
         FetchPlaces {
             count_max,
             shares: SiteShares::new(SHARE_PLACES, TIMES_FREE),
-            held: ByNumber::default(),
+            held: IntMap::default(),
             begun: VecDeque::new(),
             lasting: VecDeque::new(),
             slow: 0,
             told: 0,
             doubtful: 0,
             records: SiteRecords::new(),
-            lasting_of: ByNumber::default(),
+            lasting_of: IntMap::default(),
             fast: FAST_AT_FIRST,
         }
     }

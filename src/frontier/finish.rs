@@ -13,11 +13,12 @@ use super::host::State;
 use super::host_failures::{Blame, kind_of};
 use super::kind_lanes::Turn;
 use super::waiting::Ticket;
-use crate::outcome::{Failure, FetchJob, HostId, JobKind, Outcome, Truncated};
+use crate::outcome::{FetchJob, HostId, JobKind, Outcome};
 use crate::politeness::{Complaint, RetryClass, Try, is_overload};
 use crate::robots::RobotsResult;
-use crate::time::{Duration, Instant};
 use crate::url::Url;
+use ringcrawl_base::time::{Duration, Instant};
+use ringcrawl_base::{Failure, Truncated};
 
 /// What became of a job's URL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

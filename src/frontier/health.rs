@@ -12,10 +12,11 @@ use super::Frontier;
 use super::finish::End;
 use super::host::Host;
 use crate::config::Politeness;
-use crate::outcome::{Failure, FetchJob, HostId, JobKind, Outcome};
+use crate::outcome::{FetchJob, HostId, JobKind, Outcome};
 use crate::politeness::RetryClass;
-use crate::time::{Duration, Instant};
 use crate::trouble::{Cause, HostHealth, Trouble};
+use ringcrawl_base::Failure;
+use ringcrawl_base::time::{Duration, Instant};
 
 /// What is counted of a host.
 #[derive(Debug, Default)]

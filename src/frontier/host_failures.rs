@@ -22,11 +22,11 @@ use super::origin::{Origin, Verdict};
 use crate::config::Politeness;
 use crate::frontier::addresses::NextAddress;
 use crate::kinds::Tokens;
-use crate::outcome::Failure;
 use crate::politeness::{FailureStreak, HostPace, KindOfUrl, Try};
-use crate::robots::Work;
-use crate::time::{Duration, Instant};
+use crate::robots::Fuel;
 use crate::url::Url;
+use ringcrawl_base::Failure;
+use ringcrawl_base::time::{Duration, Instant};
 
 /// Whose a complaint is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -185,7 +185,7 @@ impl Host {
     }
 
     /// What is to be done about `url`, of the origin `index`.
-    pub fn verdict(&mut self, index: usize, url: &Url, now: Instant, settings: &Settings, work: &mut Work) -> Verdict {
+    pub fn verdict(&mut self, index: usize, url: &Url, now: Instant, settings: &Settings, fuel: &mut Fuel) -> Verdict {
         let failures_max = self.failures_max(index, &settings.politeness);
         let origin = &mut self.origins[index];
         match origin.streak.dead_until() {
@@ -196,7 +196,7 @@ impl Host {
             }
             None => {}
         }
-        let verdict = origin.verdict(url, now, settings, work);
+        let verdict = origin.verdict(url, now, settings, fuel);
         let rests_until = self.rests_until(index);
         match verdict {
             Verdict::Settle(_) | Verdict::Ask => verdict,

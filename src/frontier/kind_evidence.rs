@@ -171,7 +171,7 @@ impl Frontier {
 
     /// Sends a URL to the lane of its kind.
     pub(super) fn lower(&mut self, id: HostId, entry: &QueuedUrl, of: KindFacts) {
-        self.work.spend(LOWER_WORK);
+        self.fuel.spend(LOWER_WORK);
         self.evidence.in_lanes += 1;
         self.evidence.lowered += u64::from(entry.turn == Turn::Queue);
         let long_tail_bytes = self.memory.long_tail_bytes(self.hosts.slots());

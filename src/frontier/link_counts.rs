@@ -161,7 +161,7 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
     use super::*;
-    use crate::lab::Rng;
+    use ringcrawl_base::Rng;
 
     fn ticket(number: u64) -> Ticket {
         Ticket { number, depth: (number % 100) as u16, is_strangers: false }

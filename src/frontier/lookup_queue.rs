@@ -15,11 +15,11 @@
 
 use super::site_turns::SiteTurns;
 use super::{SHARE_PLACES, TIMES_FREE};
-use crate::by_number::ByNumber;
 use crate::outcome::HostId;
 use crate::site_shares::SiteShares;
-use crate::time::{Duration, Instant};
 use crate::url::SiteKey;
+use ringcrawl_base::IntMap;
+use ringcrawl_base::time::{Duration, Instant};
 
 /// Who is asked for, and who waits.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub struct LookupQueue {
     /// New ones, by the site that linked to them, of those that cost little and of the others.
     new: SiteTurns,
     dear: SiteTurns,
-    held: ByNumber<Place, HostId>,
+    held: IntMap<Place, HostId>,
     in_flight_max: usize,
     known_held: usize,
     dear_held: usize,
@@ -70,7 +70,7 @@ impl LookupQueue {
             known: SiteTurns::default(),
             new: SiteTurns::default(),
             dear: SiteTurns::default(),
-            held: ByNumber::default(),
+            held: IntMap::default(),
             in_flight_max,
             known_held: 0,
             dear_held: 0,

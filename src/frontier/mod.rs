@@ -76,12 +76,11 @@ pub use settings::Settings;
 pub use waiting::{Ticket, WaitingUrls};
 
 use self::competition::Competition;
-use crate::outcome::{Failure, FetchJob, HostId, JobKind};
+use crate::outcome::{FetchJob, HostId, JobKind};
 use crate::politeness::{Complaint, Key, is_overload};
-use crate::robots::Work;
+use crate::robots::Fuel;
 use crate::scope::Scope;
 use crate::spool::{Block, ReadFor, Spool};
-use crate::time::{Duration, Instant};
 use crate::url::{SiteKey, Url};
 use crate::waits::Waits;
 use backlog::QueuedUrl;
@@ -97,6 +96,8 @@ use memory::{UrlMemory, spill_tail};
 use outside::OutsideLanes;
 use ready_hosts::ReadyHosts;
 use review::Review;
+use ringcrawl_base::Failure;
+use ringcrawl_base::time::{Duration, Instant};
 use robots_files::RobotsFiles;
 use rules_cache::RulesCache;
 use turn_queues::TurnQueues;
@@ -129,7 +130,7 @@ pub struct Frontier {
     next_job: u64,
     queued: u64,
     /// What may still be done before the shard's sockets get their turn.
-    work: Work,
+    fuel: Fuel,
     settled: Vec<Settled>,
     rests: Vec<Rest>,
     /// What the log says of hosts that other shards are asking now: they are to rest until then.
@@ -180,7 +181,7 @@ impl Frontier {
             settings,
             next_job: 0,
             queued: 0,
-            work: Work::new(TURN_WORK_MAX),
+            fuel: Fuel::new(TURN_FUEL),
             settled: Vec::new(),
             rests: Vec::new(),
             untold_rests: HashMap::new(),
@@ -281,7 +282,7 @@ impl Frontier {
         self.let_in(now, spool);
         // Bounded, so that a long list of hosts with nothing to fetch does not hold up the shard's sockets.
         for _ in 0..STEPS_MAX {
-            if self.work.is_spent() {
+            if self.fuel.is_spent() {
                 return None;
             }
             // Those who wait for a name first: a place at the name servers is free, which is rare when they wait.
@@ -306,7 +307,7 @@ impl Frontier {
     /// The sockets have had their turn: there may be work again.
     pub fn begin_turn(&mut self, now: Instant) {
         self.tell_rests(now);
-        self.work = Work::new(TURN_WORK_MAX);
+        self.fuel = Fuel::new(TURN_FUEL);
         self.begin_review_turn();
     }
 
@@ -569,7 +570,7 @@ impl Frontier {
 
     fn settle(&mut self, entry: QueuedUrl, failure: Failure) {
         self.queued -= 1;
-        self.work.spend(SETTLE_WORK);
+        self.fuel.spend(SETTLE_WORK);
         let QueuedUrl { url, ticket, attempt, .. } = entry;
         self.is_over(ticket.depth);
         self.settled.push(Settled { url, number: ticket.number, tries: attempt, failure });
@@ -595,8 +596,8 @@ const SHORT_TAIL_BYTES: usize = 512;
 /// Length below which a row is not searched for entries that were overtaken.
 const STALE_ENTRIES_MIN: usize = 1_024;
 /// Work between two turns of the sockets: two milliseconds. The verdict that ends it, and what is said
-/// about use then, may take `VERDICT_WORK_MAX` more each.
-const TURN_WORK_MAX: u64 = 1 << 22;
+/// about use then, may take `VERDICT_FUEL` more each.
+const TURN_FUEL: u64 = 1 << 22;
 /// To end a URL without a request, and to record that: some 15 microseconds.
 const SETTLE_WORK: u64 = 32_768;
 /// Instants of the calendar that are looked at per call of `next_job`.

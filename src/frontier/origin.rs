@@ -21,12 +21,12 @@ use super::robots_files::Finding;
 use super::rules_cache::CachedRules;
 use super::waiting::{Ticket, WaitingUrls};
 use crate::config::{CrawlDelayAbove, Politeness};
-use crate::outcome::Failure;
 use crate::politeness::{FailureStreak, RetryClass};
-use crate::robots::{RobotsResult, Usage, VERDICT_WORK_MAX, Work};
-use crate::time::{Duration, Instant};
+use crate::robots::{Fuel, RobotsResult, Usage, VERDICT_FUEL};
 use crate::trouble::Trouble;
 use crate::url::{Scheme, Url};
+use ringcrawl_base::Failure;
+use ringcrawl_base::time::{Duration, Instant};
 
 /// Scheme and port of a host.
 #[derive(Debug)]
@@ -212,21 +212,21 @@ impl Origin {
     }
 
     /// What robots.txt says about the use of `url`, which may be fetched; what it takes to find out is taken off `work`.
-    pub fn usage(&self, url: &Url, work: &mut Work) -> Option<Box<Usage>> {
+    pub fn usage(&self, url: &Url, fuel: &mut Fuel) -> Option<Box<Usage>> {
         // As much as for a verdict, whatever that took: where there is less, every use would be denied.
-        let mut own = Work::new(VERDICT_WORK_MAX);
+        let mut own = Fuel::new(VERDICT_FUEL);
         let usage = self.rules()?.usage(url.path_and_query(), &mut own).map(Box::new);
-        work.spend(VERDICT_WORK_MAX - own.left());
+        fuel.spend(VERDICT_FUEL - own.left());
         usage
     }
 
     /// What robots.txt says of `url`; what it takes to find out is taken off `work`.
-    pub fn verdict(&mut self, url: &Url, now: Instant, settings: &Settings, work: &mut Work) -> Verdict {
+    pub fn verdict(&mut self, url: &Url, now: Instant, settings: &Settings, fuel: &mut Fuel) -> Verdict {
         self.expire(now, settings.robots.stale_max);
         match &self.robots {
             Robots::Known { rules, .. } => {
                 let (is_allowed, units) = rules.judge(url.path_and_query());
-                work.spend(units);
+                fuel.spend(units);
                 let why = match rules.crawl_delay().is_some_and(|delay| is_too_long(delay, &settings.politeness)) {
                     _ if !is_allowed => Failure::RobotsDenied,
                     true => Failure::CrawlDelayTooLong,

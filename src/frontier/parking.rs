@@ -19,7 +19,7 @@ use super::turn_queues::Call;
 use super::{Frontier, LOOK_PAUSE_MIN, waits};
 use crate::outcome::{FetchJob, HostId, JobKind};
 use crate::politeness::{HOLD_SLACK, Key, TakenTurn, Turns};
-use crate::time::{Duration, Instant};
+use ringcrawl_base::time::{Duration, Instant};
 
 impl Frontier {
     /// A fetch of a host ended; whether it met a wall.

@@ -5,19 +5,19 @@
 
 use std::collections::hash_map::Entry;
 
-use crate::by_number::ByNumber;
+use ringcrawl_base::IntMap;
 
 /// Entries by number.
 #[derive(Debug)]
 pub struct Parts<V> {
     /// Small ones, so that none grows for long.
-    parts: Box<[ByNumber<V>]>,
+    parts: Box<[IntMap<V>]>,
     entries: usize,
 }
 
 impl<V: Clone> Default for Parts<V> {
     fn default() -> Parts<V> {
-        Parts { parts: vec![ByNumber::default(); PARTS].into(), entries: 0 }
+        Parts { parts: vec![IntMap::default(); PARTS].into(), entries: 0 }
     }
 }
 

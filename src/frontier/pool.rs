@@ -122,7 +122,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::lab::Rng;
+    use ringcrawl_base::Rng;
 
     fn pushed(pool: &mut RandomPool, number: u64) {
         pool.push(Ticket { number, depth: 3, is_strangers: false }, &format!("http://h.test/{number}"));

@@ -309,8 +309,8 @@ const TAKEN_BYTES_MAX: usize = 4 * 1024;
 mod tests {
     use super::super::{BLOCK_BYTES, SHORT_TAIL_BYTES};
     use super::*;
-    use crate::lab::Rng;
     use crate::spool::{ReadFor, Spool, SpoolOp};
+    use ringcrawl_base::Rng;
 
     fn ticket(number: u64) -> Ticket {
         Ticket { number, depth: (number % 9) as u16, is_strangers: false }

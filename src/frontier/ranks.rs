@@ -65,7 +65,7 @@ const LEVEL_BITS: u64 = 7;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::Rng;
+    use ringcrawl_base::Rng;
 
     #[test]
     fn levels_are_parts_of_the_list() {

@@ -10,10 +10,11 @@ use std::net::IpAddr;
 
 use super::Settings;
 use super::addresses::{Addresses, NextAddress};
-use crate::outcome::{Failure, Outcome};
+use crate::outcome::Outcome;
 use crate::politeness::operators::Group;
 use crate::politeness::{GivenUp, RetryClass};
-use crate::time::{Duration, Instant};
+use ringcrawl_base::Failure;
+use ringcrawl_base::time::{Duration, Instant};
 
 /// The addresses of a host.
 #[derive(Debug)]

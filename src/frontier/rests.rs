@@ -9,9 +9,9 @@
 use std::collections::{HashMap, HashSet};
 
 use super::host::ORIGINS_MAX;
-use crate::time::{Duration, Instant};
 use crate::trouble::HostHealth;
 use crate::url::Url;
+use ringcrawl_base::time::{Duration, Instant};
 
 /// A host that asks for a longer rest than others.
 #[derive(Clone, PartialEq, Eq, Debug)]

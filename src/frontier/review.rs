@@ -13,7 +13,7 @@ use super::{Frontier, Rest};
 use crate::outcome::HostId;
 use crate::politeness::Key;
 use crate::scope::Scope;
-use crate::time::{Instant, WallClock};
+use ringcrawl_base::time::{Instant, WallClock};
 
 /// How far a review is.
 #[derive(Debug, Default)]

@@ -14,10 +14,11 @@
 use super::Frontier;
 use super::origin::{RulesStep, robots_wait};
 use super::robots_files::{ASK_AGAIN, Asked, Asker, Finding};
-use crate::outcome::{Failure, FetchJob, Fetched, HostId, Outcome, Truncated};
+use crate::outcome::{FetchJob, Fetched, HostId, Outcome};
 use crate::robots::{self, RobotsAnswer, RobotsRequest, RobotsResult, Rules};
-use crate::time::Instant;
 use crate::url::{SiteKey, Url};
+use ringcrawl_base::time::Instant;
+use ringcrawl_base::{Failure, Truncated};
 
 impl Frontier {
     /// Requests for hosts of other shards, with the shard that each is for.

@@ -8,7 +8,7 @@ use crate::config::{self, Config, UrlOrder};
 use crate::kinds;
 use crate::politeness::{Operators, Retries};
 use crate::route::Partition;
-use crate::time::{Duration, WallClock};
+use ringcrawl_base::time::{Duration, WallClock};
 
 /// What is configured, as one shard's share.
 #[derive(Clone, Debug)]

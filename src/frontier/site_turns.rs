@@ -8,15 +8,15 @@
 
 use std::collections::VecDeque;
 
-use crate::by_number::ByNumber;
 use crate::outcome::HostId;
 use crate::url::SiteKey;
+use ringcrawl_base::IntMap;
 
 /// The hosts.
 #[derive(Debug, Default)]
 pub struct SiteTurns {
     sites: VecDeque<SiteKey>,
-    hosts: ByNumber<VecDeque<HostId>, SiteKey>,
+    hosts: IntMap<VecDeque<HostId>, SiteKey>,
     /// Empty rows, to be used again.
     spare: Vec<VecDeque<HostId>>,
 }

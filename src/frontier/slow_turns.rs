@@ -9,10 +9,10 @@
 
 use std::collections::HashMap;
 
-use crate::by_number::ByNumber;
 use crate::politeness::Key;
-use crate::time::{Duration, Instant};
 use crate::url::SiteKey;
+use ringcrawl_base::IntMap;
+use ringcrawl_base::time::{Duration, Instant};
 
 /// The addresses.
 #[derive(Debug, Default)]
@@ -25,7 +25,7 @@ pub struct SlowTurn {
     rests_until: Instant,
     /// Sites that had turns there, and how many were fast, less [`KNOWN_TURNS`] for each that was not: those that had one lately,
     /// and before them.
-    guests: [ByNumber<u8, SiteKey>; 2],
+    guests: [IntMap<u8, SiteKey>; 2],
 }
 
 impl SlowTurns {

@@ -94,7 +94,7 @@ const TAKEN_BYTES_MAX: usize = 4 * 1024;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::Rng;
+    use ringcrawl_base::Rng;
 
     #[test]
     fn agrees_with_a_vector() {

@@ -23,11 +23,12 @@ use std::net::IpAddr;
 use super::*;
 use crate::config::Config;
 use crate::hops::Hops;
-use crate::outcome::{Fetched, JobKind, Outcome, Truncated};
+use crate::outcome::{Fetched, JobKind, Outcome};
 use crate::robots::Rules;
 use crate::route::Partition;
 use crate::spool::SpoolOp;
-use crate::time::{UnixTime, WallClock};
+use ringcrawl_base::Truncated;
+use ringcrawl_base::time::{UnixTime, WallClock};
 
 /// A frontier with a clock and a disk. Jobs are carried out one after the other, a millisecond each, but for ten seconds of those
 /// that nobody answers and of hosts that drip, and twenty of slow pages and of live ones that fail.

@@ -14,15 +14,16 @@ use super::kind_lanes::Turn;
 use super::origin::{Origin, Verdict};
 use super::resolution::REFRESH_PATIENCE;
 use super::waiting::{Ticket, WaitingUrls};
-use super::{Frontier, STEPS_MAX, TURN_WORK_MAX};
+use super::{Frontier, STEPS_MAX, TURN_FUEL};
 use crate::hops::Hops;
 use crate::kinds::KindFacts;
-use crate::outcome::{Failure, FetchJob, HostId, JobKind};
+use crate::outcome::{FetchJob, HostId, JobKind};
 use crate::politeness::{GivenUp, Turns};
 use crate::robots::RobotsResult;
 use crate::spool::{Block, Spool};
-use crate::time::{Duration, Instant};
 use crate::url::Url;
+use ringcrawl_base::Failure;
+use ringcrawl_base::time::{Duration, Instant};
 
 /// What a host can do now.
 enum Next {
@@ -42,9 +43,9 @@ impl Frontier {
     /// Gives host `id` its turn: a job, or `None` after it was put where it belongs.
     pub(super) fn take_turn(&mut self, id: HostId, now: Instant, spool: &mut Spool) -> Option<FetchJob> {
         let mut again_at = now;
-        let work_before = self.work.left();
+        let work_before = self.fuel.left();
         for _ in 0..STEPS_MAX {
-            if self.work.is_spent() {
+            if self.fuel.is_spent() {
                 break;
             }
             if let Some(given_up) = self.hosts[id].pace.given_up() {
@@ -115,7 +116,7 @@ impl Frontier {
                 self.settle(entry, Failure::RobotsUnreachable);
                 continue;
             };
-            match host.verdict(origin, &entry.url, now, &self.settings, &mut self.work) {
+            match host.verdict(origin, &entry.url, now, &self.settings, &mut self.fuel) {
                 Verdict::Settle(failure) => self.settle(entry, failure),
                 Verdict::Wait(at) => {
                     // A batch entry has no room for the count of tries, so those tried before wait elsewhere.
@@ -169,7 +170,7 @@ impl Frontier {
             }
         }
         // A long row of URLs that robots.txt forbids: others first, and for a while where its verdicts are dear.
-        let is_dear = work_before - self.work.left() >= DEAR_WORK;
+        let is_dear = work_before - self.fuel.left() >= DEAR_WORK;
         let pause = if is_dear { DEAR_PAUSE } else { Duration::ZERO };
         self.schedule(id, now, again_at.max(now + pause));
         None
@@ -235,7 +236,7 @@ impl Frontier {
             Taken::Url => {
                 let Some(entry) = host.backlog.take_current() else { return Next::Stale };
                 if entry.turn == Turn::Queue && !self.importance.takes(&entry.url, entry.ticket) {
-                    self.work.spend(STALE_WORK);
+                    self.fuel.spend(STALE_WORK);
                     return Next::Stale;
                 }
                 match entry.turn {
@@ -304,7 +305,7 @@ impl Frontier {
             return true;
         }
         host.kind_rest.iter_mut().for_each(|rest| rest.is_put_off(entry.turn != Turn::Queue));
-        self.work.spend(STALE_WORK);
+        self.fuel.spend(STALE_WORK);
         // A lane has no room for the count of tries; one that was tried came from among those that are tried again.
         if self.resting_room(id) == 0 && entry.attempt == 0 {
             self.lower(id, &entry, KindFacts::RESTING);
@@ -428,7 +429,7 @@ impl Frontier {
             if let Some(origin) = host.origin_of(&job.url) {
                 let origin = &mut host.origins[origin];
                 origin.note_use();
-                usage = origin.usage(&job.url, &mut self.work);
+                usage = origin.usage(&job.url, &mut self.fuel);
             }
             self.page_begun(id, weight, now);
             self.go_on_beside(id, now);
@@ -635,7 +636,7 @@ const BLOCKED_FOR: Duration = Duration::from_secs(1);
 const REQUEUE_PAUSE: Duration = Duration::from_secs(1);
 /// Work of a host's turn above which it waits, and for how long: it has a fortieth of the shard's time at least, and a
 /// quarter at most.
-const DEAR_WORK: u64 = TURN_WORK_MAX / 4;
+const DEAR_WORK: u64 = TURN_FUEL / 4;
 /// Requests of its own that a host has for one of a file that others' robots.txt redirect to.
 const OWN_TURNS: u8 = 12;
 /// A host too many of whose URLs wait for another try is looked at again.

@@ -23,8 +23,8 @@ use super::site_turns::SiteTurns;
 use super::slow_turns::SlowTurns;
 use crate::outcome::HostId;
 use crate::politeness::Key;
-use crate::time::{Duration, Instant};
 use crate::url::SiteKey;
+use ringcrawl_base::time::{Duration, Instant};
 
 /// The rows.
 #[derive(Debug, Default)]

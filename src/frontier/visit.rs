@@ -16,7 +16,7 @@ use super::Frontier;
 use super::host::State;
 use crate::outcome::{FetchJob, HostId, JobKind};
 use crate::politeness::{HOLD_SLACK, Turns};
-use crate::time::{Duration, Instant};
+use ringcrawl_base::time::{Duration, Instant};
 
 /// What of a host is under way.
 #[derive(Debug, Default)]

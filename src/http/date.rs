@@ -9,7 +9,7 @@
 //! Leaves to others: how long a wait is honoured (`politeness`).
 
 use super::Headers;
-use crate::time::{Duration, UnixTime};
+use ringcrawl_base::time::{Duration, UnixTime};
 
 /// Retry-After as time from now on (RFC 9110 section 10.2.3): seconds, or a date; zero when that has passed. A date is
 /// compared with the response's own Date, so that a clock that is wrong or jumps, here or there, makes no wait longer or

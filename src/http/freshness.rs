@@ -8,7 +8,7 @@
 
 use super::Headers;
 use super::date::http_date;
-use crate::time::{Duration, UnixTime};
+use ringcrawl_base::time::{Duration, UnixTime};
 
 /// The time from now on, if the response states one; `now` is when it came.
 pub fn fresh_for(headers: &Headers, now: UnixTime) -> Option<Duration> {

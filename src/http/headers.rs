@@ -219,7 +219,7 @@ fn value_of(bytes: &[u8]) -> Cow<'_, [u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::Rng;
+    use ringcrawl_base::Rng;
 
     fn parse(text: &str) -> Result<Headers, HttpError> {
         Headers::parse(text.as_bytes(), 100)

@@ -20,7 +20,7 @@ use super::coding::{Coding, undo_transfer_codings};
 use super::framing::{Extent, plan};
 use super::head::{Head, HeadBuffer};
 use super::{Headers, Limits, Method};
-use crate::outcome::{Failure, Truncated};
+use ringcrawl_base::{Failure, Truncated};
 
 /// A response, whole or marked as truncated.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::publication::Facts;
 use super::words;
 use crate::config::read_network;
-use crate::time::UnixTime;
+use ringcrawl_base::time::UnixTime;
 
 /// bot.json.
 pub(super) fn card(facts: &Facts<'_>) -> String {

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::key::SigningKey;
 use super::message::{Parameters, push_signature, push_signature_params, signature_base};
-use crate::time::{Duration, UnixTime};
+use ringcrawl_base::time::{Duration, UnixTime};
 
 /// How long the response's signatures hold.
 pub const LIFETIME: Duration = Duration::from_secs(14 * 86_400);

@@ -11,7 +11,7 @@ use super::publication::Facts;
 use super::signer::signature_agent;
 use super::words::{agreed, duration, html, second};
 use crate::config::{Politeness, SentFrom, SignatureAgentForm, SignedRequests};
-use crate::time::UnixTime;
+use ringcrawl_base::time::UnixTime;
 
 pub(super) fn page(facts: &Facts<'_>, now: UnixTime) -> String {
     let (agent, identity) = (&facts.config.agent, &facts.config.identity);

@@ -16,8 +16,8 @@ use std::collections::HashMap;
 use super::key::{SIGNATURE_BYTES, SigningKey};
 use super::message::{Parameters, push_signature, push_signature_params, signature_base};
 use crate::config::{self, SignatureAgentForm, SignedRequests};
-use crate::time::UnixTime;
 use crate::url::{Scheme, Url};
+use ringcrawl_base::time::UnixTime;
 
 /// Signs requests, and remembers what it signed.
 #[derive(Debug)]
@@ -204,7 +204,7 @@ pub(super) fn signature_agent(directory_url: &str, form: SignatureAgentForm) -> 
 mod tests {
     use super::super::key::printed_key;
     use super::*;
-    use crate::time::Duration;
+    use ringcrawl_base::time::Duration;
 
     const DIRECTORY: &str = "https://bot.example/.well-known/http-message-signatures-directory";
 

@@ -1,7 +1,7 @@
 //! Facts as people and files have them.
 
 use crate::config::Politeness;
-use crate::time::{Duration, UnixTime};
+use ringcrawl_base::time::{Duration, UnixTime};
 
 /// `1 second`, `100 milliseconds`, `90 minutes`: in the largest unit that makes it a whole number.
 pub(super) fn duration(duration: Duration) -> String {

@@ -179,7 +179,7 @@ mod tests {
     use std::collections::{BTreeSet, HashMap};
 
     use super::*;
-    use crate::lab::Rng;
+    use ringcrawl_base::Rng;
 
     /// Anchors of a text: a number each, as hashes.
     fn anchors(numbers: impl Iterator<Item = u64>) -> impl Iterator<Item = u32> {

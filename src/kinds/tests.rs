@@ -1,7 +1,7 @@
 //! Kinds: what pages are worth, and what weights come of it.
 
 use super::*;
-use crate::lab::Rng;
+use ringcrawl_base::Rng;
 
 fn url(path: &str) -> Url {
     Url::parse(&format!("http://a.test{path}")).expect("a URL")

@@ -4,7 +4,7 @@
 
 use std::io::Write;
 
-use super::Rng;
+use ringcrawl_base::Rng;
 
 /// Names of responses, and their bytes: a head and a body of about `wire` bytes, or as many as make `decoded` bytes of
 /// content. Most end with the connection.

@@ -12,11 +12,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use segments::FakeSegments;
 
-use super::Rng;
 use crate::log::{Append, LogFile};
 use crate::shard::{DiskEnd, DiskOp, FilesFound};
 use crate::spool::SpoolOp;
 use crate::store::SegmentOp;
+use ringcrawl_base::Rng;
 
 /// One shard's files.
 #[derive(Debug, Default)]

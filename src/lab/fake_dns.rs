@@ -5,10 +5,10 @@
 
 use std::collections::HashMap;
 
-use super::Rng;
 use super::fake_web::FakeWeb;
 use crate::names::{DnsAnswer, DnsQuery, Family};
-use crate::time::{Duration, Instant};
+use ringcrawl_base::Rng;
+use ringcrawl_base::time::{Duration, Instant};
 
 /// The servers.
 #[derive(Debug)]

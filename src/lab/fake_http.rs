@@ -4,12 +4,12 @@
 //! for whatever is not there; by the URL, the body comes with its length, in chunks, or until the connection closes. Tests that have bytes of their own
 //! read them with [`plain_transaction`].
 
-use super::Rng;
 use super::fake_web::FakeWeb;
 use crate::http::{Limits, Method, ResponseReader};
 use crate::outcome::{FetchJob, Fetched, JobKind};
-use crate::time::{Duration, Instant, UnixTime};
 use crate::transaction::{Timings, Transaction};
+use ringcrawl_base::Rng;
+use ringcrawl_base::time::{Duration, Instant, UnixTime};
 
 /// The transaction that fetches what `fetched` says, seen at `now`.
 pub fn transaction(now: Instant, web: &FakeWeb, job: &FetchJob, fetched: &Fetched, limits: Limits) -> Transaction {

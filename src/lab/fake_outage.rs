@@ -7,10 +7,10 @@
 
 use std::collections::VecDeque;
 
-use super::Rng;
 use crate::names::DnsAnswer;
-use crate::outcome::Failure;
-use crate::time::{Duration, Instant};
+use ringcrawl_base::Failure;
+use ringcrawl_base::Rng;
+use ringcrawl_base::time::{Duration, Instant};
 
 /// The outages of a crawl, the next one first.
 #[derive(Debug)]

@@ -10,12 +10,13 @@ use std::sync::Arc;
 use super::fake_robots::RobotsKind;
 use super::fake_web::{FakeWeb, PageKind};
 use crate::config::{Config, Politeness};
-use crate::outcome::{Failure, FetchJob, Fetched, JobKind, Outcome};
+use crate::outcome::{FetchJob, Fetched, JobKind, Outcome};
 use crate::politeness::operators::Group;
 use crate::politeness::{Key, Operators};
 use crate::robots::Rules;
-use crate::time::{Duration, Instant};
 use crate::url::{HashedUrls, Url, site_of};
+use ringcrawl_base::Failure;
+use ringcrawl_base::time::{Duration, Instant};
 
 /// Addresses that a name server told, and until when they hold.
 type ToldAddrs = (Vec<IpAddr>, Instant);

@@ -9,9 +9,9 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::Rng;
-use crate::time::{Duration, Instant};
 use crate::url::Url;
+use ringcrawl_base::Rng;
+use ringcrawl_base::time::{Duration, Instant};
 
 /// The web.
 #[derive(Clone, Debug)]

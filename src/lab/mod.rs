@@ -15,9 +15,7 @@ mod fake_robots;
 mod fake_server;
 mod fake_web;
 mod resolver;
-mod rng;
 mod simulation;
-mod temp_folder;
 mod yardstick;
 
 pub use dear_responses::{dear_responses, dear_robots};
@@ -26,7 +24,5 @@ pub use fake_http::plain_transaction;
 pub use fake_server::FakeServers;
 pub use fake_web::FakeWeb;
 pub use resolver::Resolver;
-pub use rng::Rng;
 pub use simulation::{Simulation, SimulationReport};
-pub use temp_folder::TempFolder;
 pub use yardstick::slowness;

@@ -9,7 +9,7 @@ use crate::fetch::Hands;
 use crate::names::Lookups;
 use crate::outcome::Outcome;
 use crate::ring;
-use crate::time::Duration;
+use ringcrawl_base::time::Duration;
 
 /// What a shard does with names, without the shard.
 pub struct Resolver {

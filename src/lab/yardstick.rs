@@ -5,7 +5,7 @@
 //! Limits: the piece lives in the processor's registers; memory may be slower than it shows.
 
 use crate::ring::Thread;
-use crate::time::Duration;
+use ringcrawl_base::time::Duration;
 
 /// CPU time of a known piece of work over that on a machine of its own; 1 on one that is faster.
 pub fn slowness() -> f64 {

@@ -115,7 +115,7 @@ const TEXT_BYTES_MAX: usize = 128 << 10;
 mod tests {
     use super::super::block::with_each;
     use super::*;
-    use crate::lab::Rng;
+    use ringcrawl_base::Rng;
 
     /// The same, one byte after the other.
     fn slow(bytes: &[u8], is_html: bool) -> Vec<u32> {

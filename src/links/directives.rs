@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 
 use super::expiry::expiry;
 use super::mime::is_http_space;
-use crate::time::UnixTime;
+use ringcrawl_base::time::UnixTime;
 
 /// The directives that mean something to a crawler or an archive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

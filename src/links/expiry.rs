@@ -13,7 +13,7 @@
 //! Invariants: pure; no byte can cause a panic.
 //! Limits: 64 bytes; years 1970 to 9999, and what a zone takes out of them is none.
 
-use crate::time::UnixTime;
+use ringcrawl_base::time::UnixTime;
 
 /// Reads a date; `None` when it is none.
 pub fn expiry(text: &str) -> Option<UnixTime> {

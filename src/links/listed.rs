@@ -183,7 +183,7 @@ pub(super) fn is_space_char(one: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::Rng;
+    use ringcrawl_base::Rng;
 
     #[test]
     fn refreshes() {

@@ -19,8 +19,8 @@
 use super::host_note::HostNote;
 use super::number;
 use crate::backlinks::SiteLink;
-use crate::outcome::{Failure, Truncated};
-use crate::time::Duration;
+use ringcrawl_base::time::Duration;
+use ringcrawl_base::{Failure, Truncated};
 
 /// How a URL ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

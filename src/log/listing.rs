@@ -19,8 +19,9 @@ use super::replay::EntryCount;
 use super::{End, EndEntries, EndKind, HostNote, LogFile, UrlEntries};
 use crate::backlinks::SiteLink;
 use crate::hops::Hops;
-use crate::outcome::{Failure, Truncated, Wall};
+use crate::outcome::Wall;
 use crate::url::{Found, UrlBatch};
+use ringcrawl_base::{Failure, Truncated};
 
 /// The logs of one shard on their way into a list.
 #[derive(Debug)]

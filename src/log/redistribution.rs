@@ -15,11 +15,11 @@ use std::collections::{BTreeMap, HashMap};
 use super::replay::{Replay, ReplayStep};
 use super::replayed::Replayed;
 use super::{Append, End, EndKind, HostNote, Log, LogFile, Owner};
-use crate::by_number::ByNumber;
 use crate::hops::Hops;
 use crate::route::{Partition, shard_of_key};
-use crate::time::Duration;
 use crate::url::{Found, SiteKey, Url, UrlBatch};
+use ringcrawl_base::IntMap;
+use ringcrawl_base::time::Duration;
 
 /// The files of both.
 pub trait RedistributedFiles {
@@ -153,7 +153,7 @@ impl OverUrls {
 /// Sites to which others link, by their numbers, with the shards that own them now.
 #[derive(Default)]
 struct LinkedSites {
-    shards: ByNumber<Option<u16>>,
+    shards: IntMap<Option<u16>>,
     /// URLs of a host come in rows.
     last_host: Box<str>,
 }

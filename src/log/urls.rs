@@ -44,8 +44,8 @@ impl UrlEntries {
 mod tests {
     use super::super::{Log, Owner};
     use super::*;
-    use crate::lab::Rng;
     use crate::url::Found;
+    use ringcrawl_base::Rng;
 
     #[test]
     fn there_and_back() {

@@ -14,8 +14,8 @@ use std::net::IpAddr;
 
 use super::{PROBE, Servers, TRIES};
 use crate::config::{Dns, Families};
-use crate::outcome::Failure;
-use crate::time::{Duration, Instant};
+use ringcrawl_base::Failure;
+use ringcrawl_base::time::{Duration, Instant};
 
 /// A family of addresses, and so a type of record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]

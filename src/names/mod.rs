@@ -30,10 +30,11 @@ pub use lookup::{ADDRS_MAX, DnsAnswer, DnsQuery, Family};
 pub use servers::Servers;
 
 use crate::config::{Config, Dns, Families, ProxyNames};
-use crate::outcome::{Failure, Outcome};
-use crate::time::{Duration, Instant};
+use crate::outcome::Outcome;
 use lookup::{Addresses, Lookup, NextStep};
 use rate::QueryRate;
+use ringcrawl_base::Failure;
+use ringcrawl_base::time::{Duration, Instant};
 
 /// The lookups of one shard.
 #[derive(Debug)]

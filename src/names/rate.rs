@@ -6,7 +6,7 @@
 //! Invariants: in any stretch of time `d` no more than `d` × rate + the bucket's tokens are sent.
 //! Limits: a token that is not used after all is lost. The row is as long as its callers let it become.
 
-use crate::time::{Duration, Instant};
+use ringcrawl_base::time::{Duration, Instant};
 
 /// One shard's share of the rate.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl QueryRate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::Rng;
+    use ringcrawl_base::Rng;
 
     fn at(millis: u64) -> Instant {
         Instant::ZERO + Duration::from_millis(millis)

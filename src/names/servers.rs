@@ -13,7 +13,7 @@
 //! Invariants: there is always a server to ask but those that are ruled out: when all rest, the one whose rest ends
 //! first; a rest is five minutes at most (RFC 2308 section 7.2).
 
-use crate::time::{Duration, Instant};
+use ringcrawl_base::time::{Duration, Instant};
 
 /// The servers, by their place in the configuration.
 #[derive(Debug)]
@@ -144,7 +144,7 @@ const PLAIN_FOR: Duration = Duration::from_secs(900);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::Rng;
+    use ringcrawl_base::Rng;
 
     fn at(seconds: u64) -> Instant {
         Instant::ZERO + Duration::from_secs(seconds)

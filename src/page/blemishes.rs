@@ -6,8 +6,9 @@
 use super::Page;
 use crate::http::{CodingProblem, Framing};
 use crate::links;
-use crate::outcome::{Blemish, JobKind, Truncated, Wall};
+use crate::outcome::{JobKind, Wall};
 use crate::stats::Totals;
+use ringcrawl_base::{Blemish, Truncated};
 
 impl Page<'_> {
     pub(super) fn count_blemishes(&self, robots_bytes_max: usize, stats: &mut Totals) {

@@ -41,14 +41,14 @@ use crate::links::{Document, Format, Kind, Summary, anchors_of_html, anchors_of_
 use crate::outcome::{FetchJob, Fetched, JobKind};
 use crate::robots::Rules;
 use crate::scope::Scope;
-use crate::stage::{self, Stage};
 use crate::stats::Totals;
-use crate::time::UnixTime;
 use crate::transaction::Transaction;
 use crate::url::{HashedUrls, Repeats, fingerprint};
 use formats::Alternates;
 use links::PageLink;
 use preferences::Said;
+use ringcrawl_base::stage::{self, Stage};
+use ringcrawl_base::time::UnixTime;
 
 /// Reads responses, by the configuration.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! What is said about the use of a page, by itself and by its site's robots.txt.
 //!
-//! Decides: all that is said counts, the stricter where two differ ([`crate::preferences`]); the place that is nearest to the page
+//! Decides: all that is said counts, the stricter where two differ ([`ringcrawl_base::preferences`]); the place that is nearest to the page
 //! names the licence and the conditions: a header field, then the page, then robots.txt. What is said of an image's own use for
 //! training (`noimageai`) is said by the image; said by a page it is about images, which are other URLs.
 //! Invariants: pure; nothing is fetched for it, and `/.well-known/tdmrep.json` is never asked for.
@@ -8,9 +8,9 @@
 
 use crate::http::Headers;
 use crate::links::{Summary, license_of};
-use crate::preferences::{Preferences, Use};
 use crate::robots::Usage;
 use crate::url::{Url, text_of_bytes};
+use ringcrawl_base::preferences::{Preferences, Use};
 
 /// What is said.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

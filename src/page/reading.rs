@@ -10,11 +10,11 @@
 use super::{Page, PageReader, decode};
 use crate::http::{self, Decoder};
 use crate::outcome::{FetchJob, Fetched};
-use crate::stage::{self, Stage};
 use crate::stats::Totals;
 use crate::store::{CaptureWriter, Names, Records, StoreError};
-use crate::time::UnixTime;
 use crate::transaction::Transaction;
+use ringcrawl_base::stage::{self, Stage};
+use ringcrawl_base::time::UnixTime;
 
 /// A response that is to be read, with all that is needed for it.
 #[derive(Clone, Debug)]

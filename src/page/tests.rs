@@ -6,10 +6,10 @@ use super::*;
 use crate::config::AdvisedAgainst;
 use crate::http::Limits;
 use crate::lab::plain_transaction;
-use crate::outcome::Blemish;
 use crate::store::{CaptureWriter, Originals, Packing, Placed, SegmentWriter, Settings};
-use crate::time::{Duration, Instant, UnixTime};
 use crate::url::Url;
+use ringcrawl_base::Blemish;
+use ringcrawl_base::time::{Duration, Instant, UnixTime};
 
 fn job(kind: JobKind, url: &str) -> FetchJob {
     FetchJob {
@@ -480,7 +480,7 @@ fn of_a_robots_txt_no_more_is_read_than_counts() {
 fn what_is_said_of_a_page_is_recorded() {
     let recorded = |fields: &str, head: &str, robots: &str| {
         let rules = Rules::parse(robots.as_bytes(), "ringcrawl", 1 << 20);
-        let usage = rules.usage("/x", &mut crate::robots::Work::new(1 << 20)).map(Box::new);
+        let usage = rules.usage("/x", &mut crate::robots::Fuel::new(1 << 20)).map(Box::new);
         let job = FetchJob { usage, ..job(JobKind::Page, "http://a.test/x") };
         let bytes = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n{fields}\r\n{head}");
         let started = UnixTime::from_civil(2026, 11, 21, 0, 0, 0).expect("a date");
@@ -630,7 +630,7 @@ fn what_was_cut_is_told_once() {
     let page = job(JobKind::Page, "http://a.test/");
     let bytes = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 100\r\n\r\n\x1f\x8b\x08";
     let (fetched, stats, _) = read(&page, bytes, |_| {});
-    assert_eq!(fetched.truncated, Some(crate::outcome::Truncated::Disconnect));
+    assert_eq!(fetched.truncated, Some(ringcrawl_base::Truncated::Disconnect));
     assert_eq!(stats.blemishes_by_name().collect::<Vec<_>>(), [(Blemish::BodyShort, 1)]);
     let bytes = b"HTTP/1.1 429 Slow down\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n";
     let (fetched, stats, _) = read(&page, bytes, |_| {});

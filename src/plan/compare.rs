@@ -182,10 +182,10 @@ fn heaviest(graph: &PageGraph, weighted: &Weighted, unit: Unit) -> Option<Heavie
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::Rng;
     use crate::plan::weighted::tests::{graph, random_graph};
     use crate::route::Partition;
     use crate::url::Url;
+    use ringcrawl_base::Rng;
 
     #[test]
     fn a_hand_made_web() {

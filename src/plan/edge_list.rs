@@ -255,8 +255,8 @@ impl Sites {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::TempFolder;
     use crate::plan::SiteKind;
+    use ringcrawl_base::TempFolder;
 
     struct Files(TempFolder);
 

@@ -132,8 +132,8 @@ impl Drop for Unfinished {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::TempFolder;
     use crate::plan::weighted::tests::graph;
+    use ringcrawl_base::TempFolder;
 
     #[test]
     fn vectors_and_ranks_as_they_are_documented() {

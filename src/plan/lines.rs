@@ -114,7 +114,7 @@ mod tests {
     use std::io::Write;
 
     use super::*;
-    use crate::lab::TempFolder;
+    use ringcrawl_base::TempFolder;
 
     fn all(path: &Path) -> Result<Vec<String>, PlanError> {
         let mut lines = Lines::open(path)?;

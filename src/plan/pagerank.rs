@@ -63,8 +63,8 @@ const ROUNDS_MAX: u64 = 200;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::Rng;
     use crate::plan::weighted::tests::{graph, random_graph};
+    use ringcrawl_base::Rng;
 
     fn ranks(graph: &PageGraph) -> Vec<f64> {
         pagerank(graph, &mut Memory::new(1 << 20), &mut |_| ()).expect("memory")

@@ -243,9 +243,9 @@ const NOWHERE: i32 = -1;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::Rng;
     use crate::plan::Memory;
     use crate::plan::weighted::tests::{graph, random_graph};
+    use ringcrawl_base::Rng;
 
     fn pages_of(graph: &crate::plan::PageGraph) -> Weighted {
         Weighted::of_pages(graph, &mut Memory::new(1 << 30)).expect("memory")

@@ -111,9 +111,9 @@ mod tests {
     use std::cell::RefCell;
 
     use super::*;
-    use crate::lab::TempFolder;
     use crate::plan::Memory;
     use crate::plan::weighted::tests::graph;
+    use ringcrawl_base::TempFolder;
 
     fn texts(path: &Path, urls_max: u64) -> Result<Vec<(String, f64)>, String> {
         let urls = RefCell::new(Vec::new());

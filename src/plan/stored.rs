@@ -232,8 +232,8 @@ const REVISIT_BYTES: u64 = 96;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::TempFolder;
     use crate::plan::SiteKind;
+    use ringcrawl_base::TempFolder;
 
     fn record(kind: &str, url: &str, digest: &str, block: &str) -> String {
         format!(

@@ -13,7 +13,7 @@
 //! Limits: a delay is doubled [`DOUBLINGS_MAX`] times at most, a rest ends within `politeness.backoff_max`.
 
 use crate::config::Politeness;
-use crate::time::Duration;
+use ringcrawl_base::time::Duration;
 
 /// What one host has earned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -21,7 +21,7 @@
 use super::pace::STORM_MAX;
 use super::streak::GIVEN_UP_FOR;
 use crate::config::Politeness;
-use crate::time::{Duration, Instant};
+use ringcrawl_base::time::{Duration, Instant};
 
 /// The kinds of a host's URLs that were answered well, as hashes.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

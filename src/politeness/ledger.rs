@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use siphasher::sip::SipHasher13;
 
 use super::key::Key;
-use crate::time::{Duration, Instant};
+use ringcrawl_base::time::{Duration, Instant};
 
 /// Entries that a key may be in.
 pub const WAYS: usize = 8;

@@ -229,7 +229,7 @@ mod tests {
     /// Against a list that is searched from end to end.
     #[test]
     fn the_longest_prefix_holds() {
-        let mut rng = crate::lab::Rng::new(7);
+        let mut rng = ringcrawl_base::Rng::new(7);
         let mut operators = Operators::default();
         let mut slow: Vec<(u32, u8, Group)> = Vec::new();
         for _ in 0..300 {
@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     fn mistakes_of_a_file_are_a_line_each() {
-        let folder = crate::lab::TempFolder::new("operators");
+        let folder = ringcrawl_base::TempFolder::new("operators");
         let told = |path: &str| Operators::default().read_file(Path::new(path)).expect_err("mistakes");
         let file = folder.file("bad", &"ours\n".repeat(WRONG_TOLD + 3));
         let lines = told(&file);

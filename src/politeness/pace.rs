@@ -20,9 +20,10 @@
 use super::caution::{Caution, Complaint};
 use super::streak::GIVEN_UP_FOR;
 use crate::config::{HostTerms, Politeness};
-use crate::outcome::{Failure, Outcome};
-use crate::time::{Duration, Instant, UnixTime};
+use crate::outcome::Outcome;
 use crate::waits::Wait;
+use ringcrawl_base::Failure;
+use ringcrawl_base::time::{Duration, Instant, UnixTime};
 
 /// The pace of one host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -12,8 +12,9 @@
 
 use super::is_overload;
 use crate::config::{self, RetryRule};
-use crate::outcome::{Failure, Outcome};
-use crate::time::Duration;
+use crate::outcome::Outcome;
+use ringcrawl_base::Failure;
+use ringcrawl_base::time::Duration;
 
 /// What went wrong, and may pass.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

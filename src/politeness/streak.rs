@@ -8,7 +8,7 @@
 
 use super::Try;
 use crate::config::Politeness;
-use crate::time::{Duration, Instant};
+use ringcrawl_base::time::{Duration, Instant};
 
 /// A row of failures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

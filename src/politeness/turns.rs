@@ -7,7 +7,7 @@
 
 use super::key::Key;
 use super::ledger::Ledger;
-use crate::time::{Duration, Instant};
+use ringcrawl_base::time::{Duration, Instant};
 
 /// Keys, each with how long it stays free after the request; a host's with how much longer it must have been free before it, as this
 /// shard knows of a longer delay than others may.

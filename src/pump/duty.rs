@@ -8,8 +8,8 @@
 use crate::control::ShardHandle;
 use crate::ring;
 use crate::stats::Totals;
-use crate::time::{Duration, Instant};
 use crate::waits::{WAITS, Waits};
+use ringcrawl_base::time::{Duration, Instant};
 
 /// The times of one shard.
 pub(super) struct Duty {

@@ -35,12 +35,12 @@ use crate::fetch::{BodyHold, Hands, OwnAddresses};
 use crate::page::LongResponse;
 use crate::ring::{self, Alarm, Signal, WakeListener};
 use crate::shard::{Command, Effect, Input, Phase, Setup, Shard};
-use crate::stage::{self, Stage};
 use crate::store::Packing;
-use crate::time::{Duration, Instant, WallClock};
 use crate::url::Url;
 use duty::Duty;
 use reading::ReadingThread;
+use ringcrawl_base::stage::{self, Stage};
+use ringcrawl_base::time::{Duration, Instant, WallClock};
 
 /// What a shard's thread is given.
 pub struct Task {

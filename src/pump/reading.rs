@@ -19,8 +19,8 @@ use crate::fetch::BodyHold;
 use crate::page::{LongResponse, PageRead};
 use crate::ring::{self, Thread};
 use crate::shard::Input;
-use crate::stage::{self, Stage};
 use crate::store::{CaptureWriter, Dictionary, Packing, Training};
+use ringcrawl_base::stage::{self, Stage};
 
 /// The pump's side of it.
 pub struct ReadingThread {

@@ -14,7 +14,7 @@ use std::task::{Poll, Waker};
 
 use super::clock::SLEEP_MAX;
 use super::now;
-use crate::time::Instant;
+use ringcrawl_base::time::Instant;
 
 /// An alarm, off at first.
 #[derive(Debug)]
@@ -77,7 +77,7 @@ mod tests {
 
     use super::super::{Runtime, spawn};
     use super::*;
-    use crate::time::Duration;
+    use ringcrawl_base::time::Duration;
 
     #[test]
     fn goes_off_at_the_earliest_instant_and_is_off_then() {

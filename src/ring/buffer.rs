@@ -23,7 +23,7 @@ use std::task::{Poll, Waker};
 
 use super::group::{ENTRIES_MAX, Group};
 use super::{now, runtime, sleep_until, task};
-use crate::time::Duration;
+use ringcrawl_base::time::Duration;
 
 /// Number of blocks that a pool starts with.
 const COUNT_MIN: usize = 4;

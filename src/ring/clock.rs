@@ -11,7 +11,7 @@
 use std::sync::OnceLock;
 
 use super::thread::clock_time;
-use crate::time::{Duration, Instant, UnixTime, WallClock};
+use ringcrawl_base::time::{Duration, Instant, UnixTime, WallClock};
 
 /// Time since the process's clock started.
 pub fn now() -> Instant {

@@ -17,7 +17,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::rc::{Rc, Weak};
 
 use super::{Alarm, Socket, now, op, task};
-use crate::time::{Duration, Instant};
+use ringcrawl_base::time::{Duration, Instant};
 
 /// Shortest time between two looks for expired guards.
 const TICK: Duration = Duration::from_millis(16);
@@ -265,7 +265,7 @@ impl Due {
 mod tests {
     use super::super::{BufferPool, Runtime};
     use super::*;
-    use crate::lab::Rng;
+    use ringcrawl_base::Rng;
     use std::collections::BTreeMap;
     use std::io::Write;
 

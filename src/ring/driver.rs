@@ -22,7 +22,7 @@ use io_uring::{IoUring, cqueue, opcode, squeue, types};
 
 use super::restrictions::{self, Made};
 use super::slots::{Completion, Leftover, OpId, Slots};
-use crate::time::Duration;
+use ringcrawl_base::time::Duration;
 
 /// Most entries submitted together: with 4,096, an exchange over 4,096 connections took 15 % more CPU
 /// time; with 16, one over 512 took 5 % more.

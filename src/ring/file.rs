@@ -175,7 +175,7 @@ mod tests {
 
     use super::super::Runtime;
     use super::*;
-    use crate::lab::TempFolder;
+    use ringcrawl_base::TempFolder;
 
     #[test]
     fn writes_syncs_renames_cuts() {

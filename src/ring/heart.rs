@@ -9,7 +9,7 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-use crate::stage::{self, Stage};
+use ringcrawl_base::stage::{self, Stage};
 
 /// A thread's heart. It is made by others, and beaten by the thread that took it ([`Heart::take`]).
 #[derive(Debug)]

@@ -33,7 +33,7 @@ use tokio::io::unix::AsyncFd;
 
 use super::driver::Driver;
 use super::now;
-use crate::time::{Duration, Instant};
+use ringcrawl_base::time::{Duration, Instant};
 
 /// How long the reactor waits in the ring before it goes to sleep in the runtime.
 const WAIT: Duration = Duration::from_millis(10);

@@ -140,7 +140,7 @@ mod tests {
 
     use super::super::{Deadlines, Runtime, Socket, now, spawn};
     use super::*;
-    use crate::time::Duration;
+    use ringcrawl_base::time::Duration;
 
     /// Both came before the ring was entered. On Linux 6.18 this is seen without a look, too.
     #[test]

@@ -19,8 +19,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Thread;
-use crate::stage::{self, STAGES};
-use crate::time::Duration;
+use ringcrawl_base::stage::{self, STAGES};
+use ringcrawl_base::time::Duration;
 
 /// CPU time between two samples. A finer interval is no use: the kernel's tick decides.
 const INTERVAL: Duration = Duration::from_millis(1);
@@ -43,7 +43,7 @@ struct Samples {
     signals: AtomicU64,
 }
 
-/// CPU time by stage, in the order of [`crate::stage::Stage::ALL`].
+/// CPU time by stage, in the order of [`ringcrawl_base::stage::Stage::ALL`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Sampled {
     /// In user code; where kernel and user are not told apart, both.
@@ -184,7 +184,7 @@ fn was_in_system_call(_: *mut libc::c_void) -> bool {
 mod tests {
     use super::*;
     use crate::ring::{Runtime, spawn, turn};
-    use crate::stage::Stage;
+    use ringcrawl_base::stage::Stage;
 
     fn burn(thread: &Thread, time: Duration) {
         let until = thread.cpu_time().expect("a clock") + time;

@@ -235,7 +235,7 @@ impl Address {
 mod tests {
     use super::super::{BufferPool, Deadlines, Runtime, now, spawn, turn};
     use super::*;
-    use crate::time::Duration;
+    use ringcrawl_base::time::Duration;
     use std::io::{Read, Write};
     use std::net::TcpListener;
 

@@ -139,7 +139,7 @@ mod tests {
     use super::super::{Runtime, sleep_until};
     use super::*;
     use crate::ring::now;
-    use crate::time::Duration;
+    use ringcrawl_base::time::Duration;
 
     const SHORT: Duration = Duration::from_millis(20);
 

@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicI32, Ordering};
 
-use crate::time::Duration;
+use ringcrawl_base::time::Duration;
 
 /// A thread that announces its number.
 #[derive(Debug, Default)]

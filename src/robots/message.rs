@@ -15,9 +15,9 @@
 //! `robots.body_bytes_max` bounds.
 
 use super::Rules;
-use crate::outcome::Failure;
-use crate::time::Duration;
 use crate::url::Url;
+use ringcrawl_base::Failure;
+use ringcrawl_base::time::Duration;
 
 /// "Fetch this as a robots.txt, and tell me how that went."
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -143,7 +143,7 @@ const REFUSED: u8 = 3;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::Rng;
+    use ringcrawl_base::Rng;
 
     fn answers() -> Vec<RobotsAnswer> {
         let parse = |text: &str| RobotsResult::Rules(Rules::parse(text.as_bytes(), "us", 1 << 20));

@@ -7,7 +7,7 @@
 //!
 //! Invariants: rules are sorted by weight, allow before disallow; all lie inside `patterns`.
 //! Limits: `bytes_max` of the body (the RFC asks for 500 KiB at least), 16,663 bytes a line, 1,024 sitemaps.
-//! No pattern is exponential, and a verdict costs [`VERDICT_WORK_MAX`] at most: a path that takes more is forbidden.
+//! No pattern is exponential, and a verdict costs [`VERDICT_FUEL`] at most: a path that takes more is forbidden.
 //! Leaves to others: fetching, redirects, how long rules hold and what to do while there are none (`frontier`).
 
 mod message;
@@ -17,12 +17,12 @@ mod target;
 mod usage;
 mod wire;
 
-use crate::time::Duration;
-use crate::work::{RULE_WORK, Spent};
+use ringcrawl_base::fuel::{OutOfFuel, RULE_COST};
+use ringcrawl_base::time::Duration;
 use usage::UsageLines;
 
-pub use crate::work::{VERDICT_WORK_MAX, Work};
 pub use message::{RobotsAnswer, RobotsRequest, RobotsResult};
+pub use ringcrawl_base::fuel::{Fuel, VERDICT_FUEL};
 pub use target::path_of;
 pub use usage::Usage;
 
@@ -86,32 +86,32 @@ impl Rules {
         self.judge(path_and_query).0
     }
 
-    /// The same, and the units of [`Work`] that it took.
+    /// The same, and the units of [`Fuel`] that it took.
     pub fn judge(&self, path_and_query: &str) -> (bool, u64) {
-        let mut work = Work::new(VERDICT_WORK_MAX);
-        let allows = self.allows_within(path_and_query.as_bytes(), &mut work);
-        (allows && !work.is_spent(), VERDICT_WORK_MAX - work.left())
+        let mut fuel = Fuel::new(VERDICT_FUEL);
+        let allows = self.allows_within(path_and_query.as_bytes(), &mut fuel);
+        (allows && !fuel.is_spent(), VERDICT_FUEL - fuel.left())
     }
 
     /// The rule that decides on it; `None`: there is none, or it would take too long to find out.
     pub fn decisive(&self, path_and_query: &str) -> Option<Decisive> {
-        let rule = self.rule_within(path_and_query.as_bytes(), &mut Work::new(VERDICT_WORK_MAX)).ok()??;
+        let rule = self.rule_within(path_and_query.as_bytes(), &mut Fuel::new(VERDICT_FUEL)).ok()??;
         let start = rule.start as usize;
         let pattern = self.patterns.get(start..start + usize::from(rule.bytes))?.into();
         Some(Decisive { pattern, anchored: rule.anchored, allows: rule.allows })
     }
 
-    fn allows_within(&self, path: &[u8], work: &mut Work) -> bool {
-        self.rule_within(path, work).is_ok_and(|rule| rule.is_none_or(|rule| rule.allows))
+    fn allows_within(&self, path: &[u8], fuel: &mut Fuel) -> bool {
+        self.rule_within(path, fuel).is_ok_and(|rule| rule.is_none_or(|rule| rule.allows))
     }
 
     /// The rule that decides, if any is about the path; an error when there is no `work` left to find out.
     #[inline]
-    fn rule_within(&self, path: &[u8], work: &mut Work) -> Result<Option<&Rule>, Spent> {
+    fn rule_within(&self, path: &[u8], fuel: &mut Fuel) -> Result<Option<&Rule>, OutOfFuel> {
         if self.rules.is_empty() {
             return Ok(None);
         }
-        work.spend(path.len() as u64);
+        fuel.spend(path.len() as u64);
         let path = pattern::normalize(path);
         if path.as_ref() == b"/robots.txt" {
             return Ok(None); // RFC 9309 section 2.2.2
@@ -119,8 +119,8 @@ impl Rules {
         let folded = pattern::fold_query(&path);
         let second = path.get(1).copied().unwrap_or_default();
         for rule in &self.rules {
-            if !work.spend(RULE_WORK) {
-                return Err(Spent);
+            if !fuel.spend(RULE_COST) {
+                return Err(OutOfFuel);
             }
             if rule.second != 0 && rule.second != second {
                 continue;
@@ -128,7 +128,7 @@ impl Rules {
             let start = rule.start as usize;
             let Some(text) = self.patterns.get(start..start + usize::from(rule.bytes)) else { continue };
             let path = if rule.has_query { &folded } else { &path };
-            if pattern::matches(text, rule.anchored, path, work) {
+            if pattern::matches(text, rule.anchored, path, fuel) {
                 return Ok(Some(rule));
             }
         }
@@ -151,8 +151,8 @@ impl Rules {
     }
 
     /// What is said about the use of a URL that may be fetched; `None` when nothing is, as mostly.
-    pub fn usage(&self, path_and_query: &str, work: &mut Work) -> Option<Usage> {
-        self.usage.as_ref().map(|lines| lines.of(path_and_query, work))
+    pub fn usage(&self, path_and_query: &str, fuel: &mut Fuel) -> Option<Usage> {
+        self.usage.as_ref().map(|lines| lines.of(path_and_query, fuel))
     }
 
     /// Memory that the rules hold.
@@ -259,9 +259,9 @@ mod tests {
         assert!(rules.len() > 30_000);
         for (repeats, expected) in [(4, true), (128, false), (4_000, false)] {
             let begun = std::time::Instant::now();
-            let (allows, work) = rules.judge(&format!("/{}", "0123456789abcdef".repeat(repeats)));
-            println!("{work} units in {:?}", begun.elapsed());
-            assert_eq!((allows, work < VERDICT_WORK_MAX), (expected, expected));
+            let (allows, fuel) = rules.judge(&format!("/{}", "0123456789abcdef".repeat(repeats)));
+            println!("{fuel} units in {:?}", begun.elapsed());
+            assert_eq!((allows, fuel < VERDICT_FUEL), (expected, expected));
         }
     }
 
@@ -271,7 +271,7 @@ mod tests {
         let of = |body: &[u8]| Rules::parse(body, "ExampleBot", 512 * 1024);
         let text = "User-agent: *\nDisallow: /\n";
         let utf16: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
-        let mut rng = crate::lab::Rng::new(3);
+        let mut rng = ringcrawl_base::Rng::new(3);
         let html =
             "<!doctype html><html><head><title>Not found</title></head><body><p>User-agent: *</p>\n<p>Disallow: /</p>";
         for body in [&utf16, &[&b"\xff\xfe"[..], &utf16].concat(), &rng.bytes(300_000), html.as_bytes()] {
@@ -302,10 +302,10 @@ mod tests {
     #[test]
     fn a_dear_rule_forbids() {
         let rules = Rules::parse(format!("user-agent: *\ndisallow: /{}b", "*a".repeat(8_000)).as_bytes(), "x", 1 << 20);
-        let (allows, work) = rules.judge(&format!("/{}", "ca".repeat(30_000)));
-        assert_eq!((allows, work < VERDICT_WORK_MAX), (true, true));
+        let (allows, fuel) = rules.judge(&format!("/{}", "ca".repeat(30_000)));
+        assert_eq!((allows, fuel < VERDICT_FUEL), (true, true));
         let many: String = (0..100).map(|tail| format!("allow: /{}{tail:04}\n", "*a".repeat(2_000))).collect();
         let rules = Rules::parse(format!("user-agent: *\n{many}").as_bytes(), "x", 1 << 20);
-        assert_eq!(rules.judge(&format!("/{}", "ca".repeat(30_000))), (false, VERDICT_WORK_MAX));
+        assert_eq!(rules.judge(&format!("/{}", "ca".repeat(30_000))), (false, VERDICT_FUEL));
     }
 }

@@ -19,8 +19,8 @@
 use super::pattern::Pattern;
 use super::usage::UsageLines;
 use super::{Rule, Rules, second_of};
-use crate::time::Duration;
 use crate::url::text_of_bytes;
+use ringcrawl_base::time::Duration;
 
 /// Reads the rules for one agent.
 pub(super) fn parse(body: &[u8], agent_token: &str, bytes_max: usize) -> Rules {
@@ -272,7 +272,7 @@ fn seconds(value: &[u8]) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::Rng;
+    use ringcrawl_base::Rng;
 
     const LIMIT: usize = 512 * 1024;
 

@@ -18,7 +18,7 @@ use std::borrow::Cow;
 
 use memchr::memmem;
 
-use crate::work::{SEARCH_WORK, Work};
+use ringcrawl_base::fuel::{Fuel, SEARCH_COST};
 
 /// A `*` that is no wildcard. Controls are always escaped, so the byte is free.
 const LITERAL_STAR: u8 = 1;
@@ -87,7 +87,7 @@ pub(super) fn fold_query(path: &[u8]) -> Cow<'_, [u8]> {
 }
 
 /// Whether the path begins with the pattern; `false`, too, when there is no `work` left to find out.
-pub(super) fn matches(pattern: &[u8], anchored: bool, path: &[u8], work: &mut Work) -> bool {
+pub(super) fn matches(pattern: &[u8], anchored: bool, path: &[u8], fuel: &mut Fuel) -> bool {
     let Some(star) = memchr::memchr(b'*', pattern) else {
         return if anchored { path == pattern } else { path.starts_with(pattern) };
     };
@@ -104,7 +104,7 @@ pub(super) fn matches(pattern: &[u8], anchored: bool, path: &[u8], work: &mut Wo
         }
         let found = memmem::find(rest, part);
         let after = found.map(|at| at + part.len());
-        if !work.spend(SEARCH_WORK + after.unwrap_or(rest.len()) as u64) {
+        if !fuel.spend(SEARCH_COST + after.unwrap_or(rest.len()) as u64) {
             return false;
         }
         let Some(behind) = after.and_then(|after| rest.get(after..)) else { return false };
@@ -176,10 +176,10 @@ fn hex_digit(byte: u8) -> Option<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::Rng;
+    use ringcrawl_base::Rng;
 
     fn matches(pattern: &[u8], anchored: bool, path: &[u8]) -> bool {
-        super::matches(pattern, anchored, path, &mut Work::new(u64::MAX))
+        super::matches(pattern, anchored, path, &mut Fuel::new(u64::MAX))
     }
 
     fn is_match(value: &str, path: &str) -> bool {

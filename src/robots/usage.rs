@@ -12,9 +12,9 @@
 //! Limits: [`LINES_MAX`] lines of a group, [`LICENSE_BYTES_MAX`] bytes of an address; what is more says nothing.
 
 use super::pattern::{self, Pattern};
-use crate::preferences::{Preferences, Use};
 use crate::url::text_of_bytes;
-use crate::work::{RULE_WORK, Work};
+use ringcrawl_base::fuel::{Fuel, RULE_COST};
+use ringcrawl_base::preferences::{Preferences, Use};
 
 /// What is said about the use of one URL.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -73,7 +73,7 @@ impl UsageLines {
     }
 
     /// What is said of the URL with this path and query. Where there is no `work` left to find out, every use is denied.
-    pub fn of(&self, path_and_query: &str, work: &mut Work) -> Usage {
+    pub fn of(&self, path_and_query: &str, fuel: &mut Fuel) -> Usage {
         let path = pattern::normalize(path_and_query.as_bytes());
         let folded = pattern::fold_query(&path);
         // Of usages and of signals: the longest path so far, and what it says.
@@ -82,10 +82,10 @@ impl UsageLines {
             let path = if line.pattern.has_query { &folded } else { &path };
             let weight = line.pattern.weight();
             let Some((longest, said)) = best.get_mut(usize::from(line.is_signal)) else { continue };
-            if !work.spend(RULE_WORK) {
+            if !fuel.spend(RULE_COST) {
                 break;
             }
-            if weight < *longest || !pattern::matches(&line.pattern.text, line.pattern.anchored, path, work) {
+            if weight < *longest || !pattern::matches(&line.pattern.text, line.pattern.anchored, path, fuel) {
                 continue;
             }
             *said = if weight > *longest { line.preferences } else { said.and(line.preferences) };
@@ -94,7 +94,7 @@ impl UsageLines {
         let [(_, usages), (_, signals)] = best;
         // A line that was not compared may deny whatever such lines are about.
         let mut unread = Preferences::default();
-        if work.is_spent() {
+        if fuel.is_spent() {
             [Use::Search, Use::AiUse, Use::TrainAi].into_iter().for_each(|one| unread.add(Preferences::of(one, false)));
         }
         let licensed = self.license.as_ref().map(|_| Preferences::of(Use::License, false)).unwrap_or_default();
@@ -157,14 +157,14 @@ const LICENSE_BYTES_MAX: usize = 512;
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Rules, VERDICT_WORK_MAX};
+    use super::super::{Rules, VERDICT_FUEL};
     use super::*;
 
     fn said(body: &str, path: &str) -> String {
         let rules = Rules::parse(body.as_bytes(), "ExampleBot", 1 << 20);
         let again = Rules::from_bytes(&rules.to_bytes()).expect("rules");
         let of = |rules: &Rules| {
-            let usage = rules.usage(path, &mut Work::new(VERDICT_WORK_MAX)).unwrap_or_default();
+            let usage = rules.usage(path, &mut Fuel::new(VERDICT_FUEL)).unwrap_or_default();
             format!("{} {}", usage.preferences.to_label(), usage.license.unwrap_or_default())
         };
         assert_eq!(of(&again), of(&rules), "what another shard is told");
@@ -217,11 +217,11 @@ mod tests {
         let body =
             format!("User-agent: *\nContent-Usage: /{}b search=y\nContent-Usage: / search=y\n", "*a".repeat(2_000));
         let rules = Rules::parse(body.as_bytes(), "ExampleBot", 1 << 20);
-        let label = |work| {
-            let usage = rules.usage(&format!("/{}", "ca".repeat(3_000)), &mut Work::new(work)).unwrap_or_default();
+        let label = |fuel| {
+            let usage = rules.usage(&format!("/{}", "ca".repeat(3_000)), &mut Fuel::new(fuel)).unwrap_or_default();
             usage.preferences.to_label()
         };
-        assert_eq!(label(VERDICT_WORK_MAX), "search=y");
+        assert_eq!(label(VERDICT_FUEL), "search=y");
         assert_eq!([label(10_000), label(0)], ["ai-use=n, search=n, train-ai=n", "ai-use=n, search=n, train-ai=n"]);
     }
 

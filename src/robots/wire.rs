@@ -7,7 +7,7 @@
 
 use super::usage::UsageLines;
 use super::{Rule, Rules, second_of};
-use crate::time::Duration;
+use ringcrawl_base::time::Duration;
 
 impl Rules {
     /// The rules without their sitemaps.

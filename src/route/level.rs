@@ -201,7 +201,7 @@ pub(super) const SITE_BYTES: usize = 96;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::Rng;
+    use ringcrawl_base::Rng;
 
     fn work(sites: BTreeMap<Box<str>, u64>) -> ShardWork {
         let waiting = sites.values().sum();

@@ -20,7 +20,7 @@ use crate::config::nearest;
 use crate::hops::{LINKS_MAX, OFFSITE_MAX};
 use crate::links::{is_in_ranges, is_media_range};
 use crate::url::{Scheme, site_of};
-use crate::work::{RULE_WORK, SEARCH_WORK};
+use ringcrawl_base::fuel::{RULE_COST, SEARCH_COST};
 
 /// A condition.
 #[derive(Clone, Debug)]
@@ -174,20 +174,20 @@ impl Condition {
         matches!(self.test, Test::Types(_))
     }
 
-    /// What it takes to compare it with `subject`, in units of [`crate::work::Work`].
-    pub fn work(&self, subject: &Subject<'_>) -> u64 {
+    /// What it takes to compare it with `subject`, in units of [`ringcrawl_base::fuel::Fuel`].
+    pub fn fuel(&self, subject: &Subject<'_>) -> u64 {
         let bytes = || subject.url.as_str().len() as u64;
         match &self.test {
             Test::Sites(names) | Test::Hosts(names) | Test::Suffixes(names) | Test::Extensions(names) => {
-                RULE_WORK * names.len() as u64
+                RULE_COST * names.len() as u64
             }
-            Test::Types(ranges) => RULE_WORK + ranges.len() as u64,
+            Test::Types(ranges) => RULE_COST + ranges.len() as u64,
             Test::Path(glob) | Test::Query(glob) => match glob.searches() as u64 {
-                0 => RULE_WORK,
-                searches => SEARCH_WORK * searches + bytes(),
+                0 => RULE_COST,
+                searches => SEARCH_COST * searches + bytes(),
             },
-            Test::Regex(..) => SEARCH_WORK + REGEX_BYTE_WORK * bytes(),
-            _ => RULE_WORK,
+            Test::Regex(..) => SEARCH_COST + REGEX_BYTE_WORK * bytes(),
+            _ => RULE_COST,
         }
     }
 

@@ -49,7 +49,7 @@ impl Glob {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::Rng;
+    use ringcrawl_base::Rng;
 
     /// A slow twin: one star after the other, by trying all lengths.
     fn twin(pattern: &[u8], text: &[u8]) -> bool {

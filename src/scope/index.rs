@@ -6,7 +6,7 @@
 //! Why so: a thousand rules are mostly about hosts and paths, of which a URL has one; trying all takes 30 times as long.
 //! Invariants: a rule that matches is found, by whatever it is found; the first in order of the file counts. However often a text
 //! stands in a URL, its rules are compared with it once.
-//! Limits: a verdict costs as much [`Work`] as it is given; texts of more than [`DFA_BYTES_MAX`] bytes together are searched for by a smaller, slower automaton.
+//! Limits: a verdict costs as much [`Fuel`] as it is given; texts of more than [`DFA_BYTES_MAX`] bytes together are searched for by a smaller, slower automaton.
 
 use aho_corasick::{AhoCorasick, AhoCorasickBuilder, AhoCorasickKind, MatchKind};
 use xxhash_rust::xxh3::xxh3_64;
@@ -15,16 +15,16 @@ use super::condition::Handle;
 use super::names;
 use super::rule::Rule;
 use super::subject::{EXTENSION_BYTES_MAX, Subject};
-use crate::by_number::ByNumber;
-use crate::work::{RULE_WORK, Spent, Work};
+use ringcrawl_base::IntMap;
+use ringcrawl_base::fuel::{Fuel, OutOfFuel, RULE_COST};
 
 /// The rules of one stage, by what they are found by. Rules are numbers, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Index {
     /// By the hash of a name. A wrong name of the same hash is found out by the rule itself.
-    names: ByNumber<Vec<u32>>,
+    names: IntMap<Vec<u32>>,
     /// By the hash of an extension in lower case.
-    extensions: ByNumber<Vec<u32>>,
+    extensions: IntMap<Vec<u32>>,
     literals: Option<Literals>,
     /// Rules that nothing finds.
     others: Vec<u32>,
@@ -48,7 +48,7 @@ impl Index {
     /// An index of those of `rules` that `is_for` says.
     pub fn new(rules: &[Rule], is_for: impl Fn(&Rule) -> bool) -> Result<Index, String> {
         let numbered = || (0..).zip(rules).filter(|(_, rule)| is_for(rule));
-        let mut named: ByNumber<usize> = ByNumber::default();
+        let mut named: IntMap<usize> = IntMap::default();
         for (_, rule) in numbered() {
             for_each_name(best(rule, |_| true), |hash| *named.entry(hash).or_default() += 1);
         }
@@ -107,9 +107,9 @@ impl Index {
         &self,
         rules: &'r [Rule],
         subject: &Subject<'_>,
-        work: &mut Work,
-    ) -> Result<Option<&'r Rule>, Spent> {
-        let mut search = Search { rules, subject, first: u32::MAX, work };
+        fuel: &mut Fuel,
+    ) -> Result<Option<&'r Rule>, OutOfFuel> {
+        let mut search = Search { rules, subject, first: u32::MAX, fuel };
         search.look(&self.others);
         if !self.names.is_empty() {
             for name in names::above(subject.host()) {
@@ -136,7 +136,7 @@ impl Index {
             // Paths and queries are compared in one spelling, regexes with the URL as it is.
             let texts = std::iter::once(subject.url.as_str()).chain(subject.respelled());
             for found in texts.flat_map(|text| literals.automaton.find_overlapping_iter(text)) {
-                if !search.work.spend(RULE_WORK) {
+                if !search.fuel.spend(RULE_COST) {
                     break;
                 }
                 let text = found.pattern().as_usize();
@@ -147,7 +147,7 @@ impl Index {
                 }
             }
         }
-        if search.work.is_spent() { Err(Spent) } else { Ok(rules.get(search.first as usize)) }
+        if search.fuel.is_spent() { Err(OutOfFuel) } else { Ok(rules.get(search.first as usize)) }
     }
 }
 
@@ -157,7 +157,7 @@ struct Search<'a, 'r> {
     subject: &'a Subject<'a>,
     /// The first that matches, so far.
     first: u32,
-    work: &'a mut Work,
+    fuel: &'a mut Fuel,
 }
 
 impl Search<'_, '_> {
@@ -168,7 +168,7 @@ impl Search<'_, '_> {
             if *number >= self.first {
                 break;
             }
-            if self.rules.get(*number as usize).is_some_and(|rule| rule.matches(self.subject, self.work)) {
+            if self.rules.get(*number as usize).is_some_and(|rule| rule.matches(self.subject, self.fuel)) {
                 self.first = *number;
             }
         }
@@ -224,7 +224,7 @@ fn for_each_name(handle: Option<Handle<'_>>, mut take: impl FnMut(u64)) {
     }
 }
 
-fn add(rules: &mut ByNumber<Vec<u32>>, hash: u64, number: u32) {
+fn add(rules: &mut IntMap<Vec<u32>>, hash: u64, number: u32) {
     let numbers = rules.entry(hash).or_default();
     // A name may stand in a rule twice.
     if numbers.last() != Some(&number) {

@@ -55,7 +55,7 @@ fn take(now: &mut Vec<u8>, longest: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::Rng;
+    use ringcrawl_base::Rng;
 
     #[test]
     fn texts_of_regexes() {

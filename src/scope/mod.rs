@@ -41,10 +41,10 @@ use std::sync::Arc;
 
 use crate::config::{self, BadPorts, Config, Embeds, Follow};
 use crate::hops::Hops;
-use crate::outcome::Failure;
 use crate::seed::{Seed, SiteParts, site_options, site_parts};
 use crate::url::{Site, Url, is_bad_port};
-use crate::work::Spent;
+use ringcrawl_base::Failure;
+use ringcrawl_base::fuel::OutOfFuel;
 
 /// The crawl's scope; cheap to clone, one for each shard.
 #[derive(Clone, Debug)]
@@ -224,7 +224,7 @@ impl Scope {
     /// By rules, and where none matches by `scope.follow` and `links.embeds`.
     fn is_wanted(&self, subject: &Subject<'_>) -> Result<(), Outside> {
         match self.rules.decide(Stage::Schedule, subject) {
-            Err(Spent) => Err(Outside::Dear),
+            Err(OutOfFuel) => Err(Outside::Dear),
             Ok(Some(rule)) if rule.action == Action::Deny => Err(Outside::Rule(rule.line)),
             Ok(Some(_)) => Ok(()),
             Ok(None) if self.is_followed(subject.url, subject.site) || self.is_embedded(subject.hops) => Ok(()),

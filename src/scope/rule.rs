@@ -9,7 +9,7 @@ use std::fmt;
 use super::condition::{Condition, EMBED};
 use super::subject::Subject;
 use crate::config::nearest;
-use crate::work::Work;
+use ringcrawl_base::fuel::Fuel;
 
 /// When a URL is judged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -154,8 +154,8 @@ impl Rule {
     }
 
     /// Whether all its conditions hold; `false`, too, when there is no `work` left to find out.
-    pub fn matches(&self, subject: &Subject<'_>, work: &mut Work) -> bool {
-        self.conditions.iter().all(|condition| work.spend(condition.work(subject)) && condition.holds(subject))
+    pub fn matches(&self, subject: &Subject<'_>, fuel: &mut Fuel) -> bool {
+        self.conditions.iter().all(|condition| fuel.spend(condition.fuel(subject)) && condition.holds(subject))
     }
 
     /// What must hold.

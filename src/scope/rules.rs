@@ -3,14 +3,14 @@
 //! Decides: rules are tried in the order of the file, and the first that matches decides; what none matches is left to
 //! `scope.follow` (schedule), or goes on (the other stages). A rule that is never reached is a mistake, as the one before it
 //! was not meant so. All mistakes of a file are said at once.
-//! Limits: [`FILE_BYTES_MAX`], [`RULES_MAX`] rules, lines of [`LINE_BYTES_MAX`]; [`VERDICT_WORK_MAX`] a verdict, beyond which a URL
+//! Limits: [`FILE_BYTES_MAX`], [`RULES_MAX`] rules, lines of [`LINE_BYTES_MAX`]; [`VERDICT_FUEL`] a verdict, beyond which a URL
 //! is denied whatever is asked: who denies something must not be passed by a URL that is dear to judge.
 //! Leaves to others: reading the file (`boot`).
 
 use super::index::Index;
 use super::rule::{Rule, Stage};
 use super::subject::Subject;
-use crate::work::{Spent, VERDICT_WORK_MAX, Work};
+use ringcrawl_base::fuel::{Fuel, OutOfFuel, VERDICT_FUEL};
 
 /// Longest file.
 pub const FILE_BYTES_MAX: usize = 16 << 20;
@@ -104,20 +104,20 @@ impl Rules {
 
     /// The rule that decides on `subject` at `stage`, `None` where none matches; an error where it would take too long to find out,
     /// as one that was not tried may deny it.
-    pub fn decide(&self, stage: Stage, subject: &Subject<'_>) -> Result<Option<&Rule>, Spent> {
-        self.decide_within(stage, subject, &mut Work::new(VERDICT_WORK_MAX))
+    pub fn decide(&self, stage: Stage, subject: &Subject<'_>) -> Result<Option<&Rule>, OutOfFuel> {
+        self.decide_within(stage, subject, &mut Fuel::new(VERDICT_FUEL))
     }
 
-    fn decide_within(&self, stage: Stage, subject: &Subject<'_>, work: &mut Work) -> Result<Option<&Rule>, Spent> {
+    fn decide_within(&self, stage: Stage, subject: &Subject<'_>, fuel: &mut Fuel) -> Result<Option<&Rule>, OutOfFuel> {
         match self.by_stage.get(stage as usize) {
-            Some(index) => index.first(&self.rules, subject, work),
+            Some(index) => index.first(&self.rules, subject, fuel),
             None => Ok(None),
         }
     }
 
     /// The slow twin of [`Rules::decide`]: each rule in order.
     pub fn decide_in_order(&self, stage: Stage, subject: &Subject<'_>) -> Option<&Rule> {
-        self.of(stage).find(|rule| rule.matches(subject, &mut Work::new(u64::MAX)))
+        self.of(stage).find(|rule| rule.matches(subject, &mut Fuel::new(u64::MAX)))
     }
 }
 
@@ -145,8 +145,8 @@ fn unreached(rules: &[Rule]) -> impl Iterator<Item = (usize, String)> {
 mod tests {
     use super::*;
     use crate::hops::Hops;
-    use crate::lab::Rng;
     use crate::url::Url;
+    use ringcrawl_base::Rng;
 
     fn parse(text: &str) -> Result<Rules, Vec<LineError>> {
         Rules::parse("scope.rules", text.as_bytes())
@@ -233,10 +233,10 @@ mod tests {
         let rules = parse("deny regex=session[0-9a-f]{32}(/|$)\ndeny path=*calendar*x*\n").unwrap();
         let spent = |path: &str| {
             let url = Url::parse(&format!("http://a.test/{path:z<2000}")).unwrap();
-            let mut work = Work::new(VERDICT_WORK_MAX);
-            let found = rules.decide_within(Stage::Schedule, &Subject::new(&url, Hops::default()), &mut work);
+            let mut fuel = Fuel::new(VERDICT_FUEL);
+            let found = rules.decide_within(Stage::Schedule, &Subject::new(&url, Hops::default()), &mut fuel);
             assert_eq!(found.map(|rule| rule.map(|rule| rule.line)), Ok(None));
-            VERDICT_WORK_MAX - work.left()
+            VERDICT_FUEL - fuel.left()
         };
         for text in ["session", "calendar", "sessioncalendar"] {
             let (once, often) = (spent(text), spent(&text.repeat(2_000 / text.len())));
@@ -267,7 +267,7 @@ mod tests {
             rules.decide(Stage::Schedule, &Subject::new(&url, Hops::default())).map(|rule| rule.map(|rule| rule.line))
         };
         assert_eq!(decide("http://a.test/samex0007"), Ok(Some(9)));
-        assert_eq!(decide(&format!("http://a.test/{}", "same".repeat(500))), Err(Spent));
+        assert_eq!(decide(&format!("http://a.test/{}", "same".repeat(500))), Err(OutOfFuel));
         assert_eq!(decide(&format!("http://b.test/{}", "same".repeat(500))), Ok(Some(1)), "no later one counts");
     }
 

@@ -7,7 +7,7 @@
 //! Limits: each shard has an equal share of the bandwidth. Bytes of messages count, those of TLS, TCP and name servers do not.
 
 use crate::config::{self, Hours};
-use crate::time::{Duration, Instant, UnixTime};
+use ringcrawl_base::time::{Duration, Instant, UnixTime};
 
 /// What one shard may use.
 #[derive(Clone, Debug)]

@@ -10,8 +10,8 @@
 //! Invariants: ends are frozen when a commit begins: what ends later goes into the next one.
 
 use super::{DiskOp, Shard};
-use crate::stage::{self, Stage};
-use crate::time::{Duration, Instant};
+use ringcrawl_base::stage::{self, Stage};
+use ringcrawl_base::time::{Duration, Instant};
 
 /// The commits of one shard.
 #[derive(Debug)]

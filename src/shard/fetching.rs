@@ -10,25 +10,26 @@ use std::rc::Rc;
 
 use super::input::OutOfReach;
 use super::{Effect, Phase, Shard};
-use crate::by_number::{ByNumber, Numbers};
 use crate::frontier::{self, Rest, Settled};
-use crate::grouped::grouped;
 use crate::hops::Hops;
 use crate::log::{End, EndKind, HostNote, RecordPlace};
 use crate::names::{DnsAnswer, DnsQuery};
-use crate::outcome::{Failure, FetchJob, Fetched, JobKind, Outcome, Wall};
+use crate::outcome::{FetchJob, Fetched, JobKind, Outcome, Wall};
 use crate::page::{Page, PageRead};
-use crate::stage::{self, Stage};
 use crate::store::{self, HostAddresses, Note, Placed};
-use crate::time::{Duration, Instant, UnixTime};
 use crate::transaction::Transaction;
 use crate::url::Url;
 use crate::waits::{Wait, Waits};
+use ringcrawl_base::Failure;
+use ringcrawl_base::grouped;
+use ringcrawl_base::stage::{self, Stage};
+use ringcrawl_base::time::{Duration, Instant, UnixTime};
+use ringcrawl_base::{IntMap, IntSet};
 
 /// Jobs in flight, by their number, with the instant at which they began.
 #[derive(Debug, Default)]
 pub struct InFlight {
-    jobs: ByNumber<(Rc<FetchJob>, Instant)>,
+    jobs: IntMap<(Rc<FetchJob>, Instant)>,
 }
 
 impl InFlight {
@@ -66,7 +67,7 @@ impl InFlight {
 #[derive(Debug, Default)]
 pub struct Readings {
     rows: [VecDeque<(FetchJob, Box<Transaction>)>; 2],
-    waiting_jobs: Numbers,
+    waiting_jobs: IntSet,
     begun: usize,
     turns: usize,
 }

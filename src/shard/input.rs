@@ -6,14 +6,14 @@
 use super::Phase;
 use crate::exchange::Outgoing;
 use crate::names::DnsAnswer;
-use crate::outcome::Failure;
 use crate::page::PageRead;
 use crate::scope::Scope;
 use crate::spool::Block;
 use crate::store::Dictionary;
-use crate::time::{Instant, WallClock};
 use crate::transaction::Transaction;
 use crate::url::Url;
+use ringcrawl_base::Failure;
+use ringcrawl_base::time::{Instant, WallClock};
 
 /// Something happened.
 #[derive(Debug)]

@@ -48,17 +48,14 @@ use crate::log::{AskAgain, Log, Owner, Reopened, Replay};
 use crate::names::Lookups;
 use crate::page::PageReader;
 use crate::politeness::Operators;
-use crate::recent::Recent;
 use crate::robots::{RobotsAnswer, RobotsRequest};
 use crate::route::Partition;
 use crate::scope::{ClearHosts, Scope};
 use crate::site_shares::SiteShares;
 use crate::spool::{Block, Spool};
-use crate::stage::{self, Stage};
 use crate::stats::Totals;
 use crate::store::earlier_crawls::EarlierCrawls;
 use crate::store::{Originals, Segments, Settings, StoreError};
-use crate::time::{Duration, Instant, WallClock};
 use crate::trouble::Trouble;
 use crate::url::{Sites, Url};
 use crate::visited::Table;
@@ -69,6 +66,9 @@ use fetching::{InFlight, Readings};
 use keys::Keys;
 use link_counts::GatheredLinks;
 use network::Network;
+use ringcrawl_base::RecentHashes;
+use ringcrawl_base::stage::{self, Stage};
+use ringcrawl_base::time::{Duration, Instant, WallClock};
 use site_links::FoundLinks;
 use vias::Vias;
 use writing::DiskBacklog;
@@ -113,11 +113,11 @@ pub struct Shard {
     reader: PageReader,
     /// Undoes the codings of short responses.
     decoder: Decoder,
-    recent_bodies: Recent,
+    recent_bodies: RecentHashes,
     /// URLs that found no room and are in the log: pages name the same ones again and again.
-    recent_aside: Recent,
+    recent_aside: RecentHashes,
     /// Keys of URLs whose pages redirected lately, in this run; none where no cookie is kept that could change that.
-    redirecting: Option<Recent>,
+    redirecting: Option<RecentHashes>,
     /// URLs that were sent to other shards.
     sent: SentUrls,
     /// Links to other sites, where these are counted.
@@ -128,7 +128,7 @@ pub struct Shard {
     /// be another shard's.
     follows_seen_links: bool,
     /// Links that left the scope, where they are listed, and how many this run has written down.
-    recent_external: Option<Recent>,
+    recent_external: Option<RecentHashes>,
     external: u64,
     segments: Segments,
     /// Which records there are besides those of responses.
@@ -289,7 +289,7 @@ impl Shard {
         // What was fetched as an embed may be another page's external link.
         let lists_embeds = config.lists_external_links() && config.links.embeds != Embeds::Off;
         let follows_seen_links = gathered_links.is_some() || !config.exchange.mode.keeps_parts() || lists_embeds;
-        let redirecting = (config.http.cookies == Cookies::Site).then(Recent::default);
+        let redirecting = (config.http.cookies == Cookies::Site).then(RecentHashes::default);
         let mut shard = Shard {
             index,
             partition: partition.clone(),
@@ -329,13 +329,13 @@ impl Shard {
             found_links,
             follows_seen_links,
             gathered_links,
-            recent_external: config.lists_external_links().then(Recent::default),
+            recent_external: config.lists_external_links().then(RecentHashes::default),
             external: 0,
             reader: PageReader::new(config).within(scope).seeded(rng_seed),
             decoder: Decoder::default(),
-            recent_bodies: Recent::default(),
+            recent_bodies: RecentHashes::default(),
             sent,
-            recent_aside: Recent::default(),
+            recent_aside: RecentHashes::default(),
             redirecting,
             spool: Spool::new(SPOOL_FILE_BYTES_MAX),
             log: Log::new(owner, shards, files.journal.last().map_or(0, |last| last + 1)),

@@ -21,14 +21,15 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use super::answered_hosts::AnsweredHosts;
 use super::input::{Cleared, OutOfReach};
 use super::{Phase, Shard};
-use crate::by_number::Numbers;
 use crate::http;
 use crate::log::HostNote;
-use crate::outcome::{Failure, FetchJob, JobKind, Outcome, Truncated};
-use crate::time::Instant;
+use crate::outcome::{FetchJob, JobKind, Outcome};
 use crate::transaction::Transaction;
 use crate::trouble::{Cause, Trouble};
 use crate::url::{AddressClass, Url, address_class, owner_of};
+use ringcrawl_base::IntSet;
+use ringcrawl_base::time::Instant;
+use ringcrawl_base::{Failure, Truncated};
 
 /// How a request ended, as evidence of whether the network works.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -108,7 +109,7 @@ pub(super) struct Network {
     /// What these take, in bytes.
     held_free_bytes: usize,
     /// The jobs of both.
-    held_jobs: Numbers,
+    held_jobs: IntSet,
     /// What an outage keeps from us.
     pub(super) out_of_reach: OutOfReach,
     /// When the last outage was over, of sites and of names.

@@ -11,15 +11,15 @@ use super::Shard;
 use crate::backlinks::SiteLink;
 use crate::config::ExchangeMode;
 use crate::frontier::Allowances;
-use crate::recent::Recent;
-use crate::stage::{self, Stage};
-use crate::time::Instant;
 use crate::url::{SiteKey, Url};
+use ringcrawl_base::RecentHashes;
+use ringcrawl_base::stage::{self, Stage};
+use ringcrawl_base::time::Instant;
 
 /// What a shard needs to count them; `None` in a shard that counts none.
 #[derive(Debug, Default)]
 pub struct FoundLinks {
-    told: Recent,
+    told: RecentHashes,
 }
 
 impl FoundLinks {

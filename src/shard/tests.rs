@@ -575,7 +575,7 @@ fn what_failed_is_asked_for_again_when_that_is_wanted() {
     let later = Instant::ZERO + Duration::from_secs(60);
     first.run(later);
     let page = first.fetches.pop().expect("a fetch of the page");
-    first.shard.handle(later, Input::Fetched { job: page.id, result: Err(crate::outcome::Failure::TlsIssuer) });
+    first.shard.handle(later, Input::Fetched { job: page.id, result: Err(ringcrawl_base::Failure::TlsIssuer) });
     first.run(later);
     first.enter(Phase::Close);
     assert_eq!(Rig::new(reachable(), first.logs.clone()).counts(), (0, 1), "it is over");

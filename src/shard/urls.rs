@@ -10,10 +10,10 @@ use crate::hops::Hops;
 use crate::log::{End, EndKind};
 use crate::outcome::{FetchJob, JobKind};
 use crate::scope::Outside;
-use crate::stage::{self, Stage};
-use crate::time::Instant;
 use crate::url::{Found, HashedUrls, Site, SiteKey, Url, UrlBatch, VIA};
 use crate::visited::Seen;
+use ringcrawl_base::stage::{self, Stage};
+use ringcrawl_base::time::Instant;
 
 impl Shard {
     /// The links of a response are found; what is another site's is so far off-site.

@@ -171,7 +171,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::lab::Rng;
+    use ringcrawl_base::Rng;
 
     /// Rows of all lengths, with gaps, over in any order; each URL has the page that it was noted with until it is over.
     #[test]

@@ -134,7 +134,7 @@ const GAIN_PARTS: usize = 32;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::Rng;
+    use ringcrawl_base::Rng;
 
     fn samples(rng: &mut Rng, common: &str) -> Samples {
         let mut samples = Samples::new(1 << 30);

@@ -20,8 +20,8 @@ use super::index::IndexEntry;
 use super::verify::index_path;
 use crate::config::DigestAlgorithm;
 use crate::plain_file;
-use crate::time::UnixTime;
 use crate::url::Url;
+use ringcrawl_base::time::UnixTime;
 
 /// Their captures; empty when there are none.
 #[derive(Debug, Default)]
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn an_index_of_another_tool_may_lie_alone_and_have_no_labels() {
-        let folder = crate::lab::TempFolder::new("indexes");
+        let folder = ringcrawl_base::TempFolder::new("indexes");
         let digest = "B2LTWWPUOYAH7UIPQ7ZUPQ4VMBSVC36A";
         let own = line("http://a.example/", "20250102030405", digest, "text/html");
         std::fs::write(folder.path().join("index.cdxj"), own).expect("writes");

@@ -114,7 +114,7 @@ const DEPTH_MAX: u32 = 4;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::TempFolder;
+    use ringcrawl_base::TempFolder;
 
     #[test]
     fn segments_on_another_disk_are_found_and_no_other_link_is_followed() {

@@ -103,7 +103,7 @@ fn named(code: zstd_safe::ErrorCode) -> StoreError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::Rng;
+    use ringcrawl_base::Rng;
 
     #[test]
     fn a_frame_holds_its_parts_its_size_and_its_checksum() {

@@ -113,7 +113,7 @@ mod tests {
     use std::io::Read;
 
     use super::*;
-    use crate::lab::Rng;
+    use ringcrawl_base::Rng;
 
     fn unpacked(member: &[u8]) -> std::io::Result<Vec<u8>> {
         let mut bytes = Vec::new();

@@ -99,7 +99,7 @@ fn renamed(line: &[u8], undone: Undone) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::Rng;
+    use ringcrawl_base::Rng;
 
     fn stored(head: &[u8], body_bytes: usize, transfer: bool, content: bool) -> String {
         let mut out = Vec::new();

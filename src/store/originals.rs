@@ -16,10 +16,10 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 use super::earlier_crawls::EarlierCrawls;
-use crate::by_number::ByNumber;
 use crate::config::{self, RepeatedBodies};
-use crate::time::UnixTime;
 use crate::url::Url;
+use ringcrawl_base::IntMap;
+use ringcrawl_base::time::UnixTime;
 
 /// The capture that holds a payload.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -35,7 +35,7 @@ pub struct Originals {
     bytes_max: usize,
     seed: u64,
     earlier: Arc<EarlierCrawls>,
-    stored: ByNumber<Original, u128>,
+    stored: IntMap<Original, u128>,
     /// As they came.
     order: VecDeque<u128>,
     bytes: usize,
@@ -48,7 +48,7 @@ impl Originals {
             bytes_max: store.duplicates_bytes_max,
             seed,
             earlier,
-            stored: ByNumber::default(),
+            stored: IntMap::default(),
             order: VecDeque::new(),
             bytes: 0,
         })

@@ -103,7 +103,7 @@ const SIZE_OF_8_BYTES: u8 = 3 << 6;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::Rng;
+    use ringcrawl_base::Rng;
 
     /// Lengths round every limit; zstd itself reads them, and finds damage in them.
     #[test]

@@ -354,7 +354,7 @@ const GZIP_WINDOW_BITS: u8 = 15;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::Rng;
+    use ringcrawl_base::Rng;
     use std::io::Cursor;
 
     fn frame(bytes: &[u8]) -> Vec<u8> {

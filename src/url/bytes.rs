@@ -232,7 +232,7 @@ fn push_escape(byte: u8, to: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::Rng;
+    use ringcrawl_base::Rng;
 
     #[test]
     fn bytes_of_no_encoding_stay_what_they_are() {

@@ -82,7 +82,7 @@ fn is_host_byte(byte: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::Rng;
+    use ringcrawl_base::Rng;
 
     const SAMPLES: [&str; 9] = [
         "http://example.com/",

@@ -106,7 +106,7 @@ mod tests {
             "http:", "https:", "/", "\\", "//", "ü", "a.test", "\t", " ", "\n", "%C3%BC", "xn--tda", "@", ":8", "?",
             "ftp:",
         ];
-        let mut rng = crate::lab::Rng::new(1);
+        let mut rng = ringcrawl_base::Rng::new(1);
         let base = url::Url::parse("http://base.test/d/p").expect("a URL");
         let mut coded = 0;
         for _ in 0..50_000 {

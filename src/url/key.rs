@@ -178,7 +178,7 @@ const SESSION_BYTES_MAX: usize = 256;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::Rng;
+    use ringcrawl_base::Rng;
 
     fn key(rules: &KeyRules, url: &str) -> String {
         let mut key = "what was there".to_owned();

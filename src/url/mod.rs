@@ -213,7 +213,7 @@ const REFERENCE_BYTES_MAX: usize = 1 << 20;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::Rng;
+    use ringcrawl_base::Rng;
 
     #[test]
     fn parts() {

@@ -79,8 +79,8 @@ const PROBES_MAX: usize = 256;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::Rng;
     use crate::url::fingerprint;
+    use ringcrawl_base::Rng;
     use std::collections::HashSet;
 
     #[test]

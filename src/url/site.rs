@@ -233,7 +233,7 @@ const SLOTS: usize = 256;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::Rng;
+    use ringcrawl_base::Rng;
 
     #[test]
     fn public_suffixes() {

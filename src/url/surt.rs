@@ -313,7 +313,7 @@ fn drain_parameter(query: &mut Vec<u8>, parameter: std::ops::Range<usize>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::Rng;
+    use ringcrawl_base::Rng;
 
     fn key(url: &str) -> String {
         surt(&Url::parse(url).unwrap())

@@ -5,7 +5,7 @@
 use encoding_rs::{BIG5, Encoding, ISO_2022_JP, SHIFT_JIS, UTF_8, UTF_16LE, WINDOWS_1252};
 
 use super::{Absolute, Base, Reach, Url};
-use crate::lab::Rng;
+use ringcrawl_base::Rng;
 
 const ROUNDS: u64 = 150_000;
 const SEED: u64 = 1;

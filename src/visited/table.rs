@@ -146,7 +146,7 @@ const GROUP: usize = 32;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::Rng;
+    use ringcrawl_base::Rng;
     use std::collections::HashSet;
 
     #[test]

@@ -5,7 +5,7 @@
 
 use base64::Engine;
 use ringcrawl::http::{HttpError, Limits, Method, Progress, Response, ResponseReader};
-use ringcrawl::lab::Rng;
+use ringcrawl_base::Rng;
 use serde_json::Value;
 
 use crate::rig::conformance;

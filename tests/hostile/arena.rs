@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::rig::names::NameServer;
 use crate::rig::program::{Process, start};
 use crate::rig::servers::read_request;
-use ringcrawl::lab::TempFolder;
+use ringcrawl_base::TempFolder;
 
 /// Paths that each host was asked for, in order.
 type Asked = Arc<Mutex<BTreeMap<String, Vec<String>>>>;

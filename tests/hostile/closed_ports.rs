@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::rig::program::run;
 use crate::rig::servers::{ClosedPort, read_request, respond, server};
-use ringcrawl::lab::TempFolder;
+use ringcrawl_base::TempFolder;
 
 const PAGES: usize = 60;
 

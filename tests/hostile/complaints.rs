@@ -17,7 +17,7 @@ use super::arena::html;
 use crate::rig::names::{NameServer, Reply};
 use crate::rig::program::{Process, start};
 use crate::rig::servers::{read_request, server_at};
-use ringcrawl::lab::TempFolder;
+use ringcrawl_base::TempFolder;
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Attack {

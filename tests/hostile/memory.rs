@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::rig::names::NameServer;
 use crate::rig::program::start;
 use crate::rig::servers::{read_request, server};
-use ringcrawl::lab::TempFolder;
+use ringcrawl_base::TempFolder;
 
 const HONEST_SITES: usize = 20;
 const HONEST_PAGES: usize = 50;

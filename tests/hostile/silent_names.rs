@@ -14,7 +14,7 @@ use hickory_proto::rr::{RData, Record, RecordType};
 use super::arena::{Arena, html, nothing};
 use crate::rig::names::{NameServer, Reply};
 use crate::rig::program::{Process, start};
-use ringcrawl::lab::TempFolder;
+use ringcrawl_base::TempFolder;
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Attack {

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use base64::Engine as _;
-use ringcrawl::lab::TempFolder;
+use ringcrawl_base::TempFolder;
 use web_bot_auth::message_signatures::MessageVerifier;
 
 use super::{Message, keygen, keyring, settings};

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use ringcrawl::config::{Certificates, Config, PrivateAddresses};
-use ringcrawl::lab::TempFolder;
+use ringcrawl_base::TempFolder;
 use web_bot_auth::keyring::KeyRing;
 use web_bot_auth::{SignatureAgentLink, WebBotAuthVerifier};
 

@@ -4,10 +4,11 @@ use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
 
-use ringcrawl::lab::Rng;
-use ringcrawl::outcome::{Failure, FetchJob, Truncated};
+use ringcrawl::outcome::FetchJob;
 use ringcrawl::ring;
-use ringcrawl::time::Instant;
+use ringcrawl_base::Rng;
+use ringcrawl_base::time::Instant;
+use ringcrawl_base::{Failure, Truncated};
 
 use super::secure::secure;
 use crate::rig::hands::*;

@@ -6,8 +6,9 @@ use std::time::Duration;
 use hickory_proto::op::ResponseCode;
 use hickory_proto::rr::{Name, RData, Record, RecordType, rdata};
 use ringcrawl::lab::Resolver;
-use ringcrawl::outcome::{Failure, Outcome};
+use ringcrawl::outcome::Outcome;
 use ringcrawl::ring;
+use ringcrawl_base::Failure;
 
 use crate::rig::hands::*;
 use crate::rig::names::{NameServer, Reply};

@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use ringcrawl::config::{Config, PrivateAddresses};
 use ringcrawl::lab::Resolver;
-use ringcrawl::outcome::{Failure, Outcome};
+use ringcrawl::outcome::Outcome;
+use ringcrawl_base::Failure;
 
 use crate::rig::hands::*;
 use crate::rig::servers::*;
 use crate::rig::skip;
-use ringcrawl::lab::TempFolder;
+use ringcrawl_base::TempFolder;
 
 /// A program that ends with the test.
 struct Running {

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use ringcrawl::config::Certificates;
-use ringcrawl::outcome::{Failure, Truncated};
+use ringcrawl_base::{Failure, Truncated};
 
 use crate::rig::certificates::Authority;
 use crate::rig::hands::*;

@@ -1,6 +1,6 @@
 //! URLs that are over and are asked for again by choice: by status, by cause, by their beginning. Judged by the server's log.
 
-use ringcrawl::lab::TempFolder;
+use ringcrawl_base::TempFolder;
 
 use super::seeds::{config, names_server, page};
 use crate::rig::program::run;

@@ -7,7 +7,7 @@ use ringcrawl::web::truth::reachable;
 use crate::rig::harvest::{Verdict, open_files, stored};
 use crate::rig::program::run;
 use crate::rig::web::{self, web};
-use ringcrawl::lab::TempFolder;
+use ringcrawl_base::TempFolder;
 
 #[test]
 fn pages_max_is_kept() {

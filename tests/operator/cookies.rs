@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::rig::program::run;
 use crate::rig::servers::{read_request, server};
-use ringcrawl::lab::TempFolder;
+use ringcrawl_base::TempFolder;
 
 /// What was asked for, as `host/path`, and how it was answered.
 type Asked = Vec<(String, u16)>;

@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ringcrawl::lab::{Rng, TempFolder};
 use ringcrawl::web::ModelConfig;
 use ringcrawl::web::truth::reachable;
+use ringcrawl_base::{Rng, TempFolder};
 
 use crate::rig::program::{Ended, run, start};
 use crate::rig::web::{self, web};

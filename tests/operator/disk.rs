@@ -14,7 +14,7 @@ use crate::rig::harvest::{Verdict, open_files, stored};
 use crate::rig::program::{Process, RINGCRAWL, is_root, run};
 use crate::rig::skip;
 use crate::rig::web::{self, web};
-use ringcrawl::lab::TempFolder;
+use ringcrawl_base::TempFolder;
 
 /// Crawls into a disk of 2 MiB, verifies, tries again, makes room, goes on. `$0` is the program, `$1` the disk.
 const SCRIPT: &str = r#"

@@ -11,7 +11,7 @@ use ringcrawl::web::truth::reachable;
 use crate::rig::harvest::{Verdict, open_files, stored};
 use crate::rig::program::{run, start};
 use crate::rig::web::{self, web};
-use ringcrawl::lab::TempFolder;
+use ringcrawl_base::TempFolder;
 
 /// Where the segments of a shard lie.
 fn lies(folder: &TempFolder, shard: u16) -> PathBuf {

@@ -9,7 +9,7 @@ use ringcrawl::web::ModelConfig;
 use crate::rig::program::{Ended, Process, RINGCRAWL, exists, is_root, run, start};
 use crate::rig::skip;
 use crate::rig::web::{self, web};
-use ringcrawl::lab::TempFolder;
+use ringcrawl_base::TempFolder;
 
 /// An origin where nobody answers: a crawl of it ends at once, without a page.
 const SEED: &str = "http://127.0.0.1:8/";

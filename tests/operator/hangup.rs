@@ -8,7 +8,7 @@ use crate::rig::harvest::open_files;
 use crate::rig::program::{Process, RINGCRAWL, run, start};
 use crate::rig::slow_server::SlowServer;
 use crate::rig::web::{self, web};
-use ringcrawl::lab::TempFolder;
+use ringcrawl_base::TempFolder;
 
 fn endless(folder: &TempFolder) -> (Running, String, String) {
     let (web, seed) = web(ModelConfig { endless: true, ..ModelConfig::default() });

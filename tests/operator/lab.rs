@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::rig::program::{run, start};
 use crate::rig::servers::{read_request, respond, server};
-use ringcrawl::lab::{Rng, TempFolder};
+use ringcrawl_base::{Rng, TempFolder};
 
 /// A random web of six sites with two hosts each, 17 pages a host.
 struct Web {

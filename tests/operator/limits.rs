@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::rig::program::{Ended, Process, RINGCRAWL, is_root};
 use crate::rig::skip;
-use ringcrawl::lab::TempFolder;
+use ringcrawl_base::TempFolder;
 
 /// A crawl by another user than root, for whom limits hold, under `ulimit`; `None` where that cannot be had.
 fn limited(name: &str, ulimit: &str, shards: &str) -> Option<Ended> {

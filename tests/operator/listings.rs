@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, TcpListener};
 
 use crate::rig::harvest::stored;
 use crate::rig::program::run;
-use ringcrawl::lab::TempFolder;
+use ringcrawl_base::TempFolder;
 
 /// Path, type, further header fields, body.
 const PAGES: [(&str, &str, &str, &str); 14] = [

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 
 use crate::rig::names::NameServer;
 use crate::rig::program::{Ended, run};
-use ringcrawl::lab::TempFolder;
+use ringcrawl_base::TempFolder;
 
 const SEED: &str = "http://127.0.0.1:8/";
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use ringcrawl::lab::TempFolder;
 use ringcrawl::web::ModelConfig;
+use ringcrawl_base::TempFolder;
 
 use crate::rig::program::run;
 use crate::rig::web::{self, web};

@@ -9,7 +9,7 @@ use ringcrawl::web::{ModelConfig, Running};
 
 use crate::rig::program::{Ended, Process, RINGCRAWL, run};
 use crate::rig::web::{self, web};
-use ringcrawl::lab::TempFolder;
+use ringcrawl_base::TempFolder;
 
 /// Runs the program by a line of the shell in which `"$0" "$@"` is the program; `$OUT` is the folder.
 #[track_caller]

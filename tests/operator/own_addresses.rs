@@ -5,7 +5,7 @@
 
 use std::process::Command;
 
-use ringcrawl::lab::TempFolder;
+use ringcrawl_base::TempFolder;
 
 use crate::rig::program::{Process, RINGCRAWL};
 use crate::rig::skip;

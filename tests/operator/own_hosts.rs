@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::rig::program::run;
 use crate::rig::servers::{read_request, server};
-use ringcrawl::lab::TempFolder;
+use ringcrawl_base::TempFolder;
 use serde_json::Value;
 
 #[derive(Clone, Debug)]

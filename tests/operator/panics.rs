@@ -9,7 +9,7 @@ use ringcrawl::web::truth::reachable;
 use crate::rig::harvest::{Verdict, open_files, stored};
 use crate::rig::program::{Process, RINGCRAWL, run};
 use crate::rig::web::{self, web};
-use ringcrawl::lab::TempFolder;
+use ringcrawl_base::TempFolder;
 
 fn panics(name: &str, planted: &str) {
     let folder = TempFolder::new(name);

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use ringcrawl::lab::TempFolder;
 use ringcrawl::links::{self, Budget, Kinds, Page};
 use ringcrawl::store::content::content;
 use ringcrawl::store::read::{SegmentReader, find_segments, read_rest};
 use ringcrawl::url::Url;
 use ringcrawl::web::ModelConfig;
+use ringcrawl_base::TempFolder;
 
 use crate::rig::program::run;
 use crate::rig::web::{self, web};

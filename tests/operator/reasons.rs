@@ -16,7 +16,7 @@ use std::time::Duration;
 use hickory_proto::op::ResponseCode;
 use hickory_proto::rr::rdata::A;
 use hickory_proto::rr::{RData, Record, RecordType};
-use ringcrawl::lab::TempFolder;
+use ringcrawl_base::TempFolder;
 
 use crate::rig::certificates;
 use crate::rig::names::{NameServer, Reply};

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::rig::program::run;
 use crate::rig::servers::{read_request, server};
-use ringcrawl::lab::TempFolder;
+use ringcrawl_base::TempFolder;
 
 /// Crawls `/yes` and `/no` of a host whose robots.txt lies `hops` authorities further; what the server was asked for.
 fn asked(hops: usize, shards: &str) -> Vec<String> {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use ringcrawl::config::Config;
 use ringcrawl::http;
-use ringcrawl::lab::TempFolder;
+use ringcrawl_base::TempFolder;
 
 use crate::rig::program::{Process, RINGCRAWL, run};
 use crate::rig::servers::noting_server;

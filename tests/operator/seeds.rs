@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use hickory_proto::op::ResponseCode;
-use ringcrawl::lab::TempFolder;
+use ringcrawl_base::TempFolder;
 
 use crate::rig::names::{NameServer, Reply};
 use crate::rig::program::{Ended, run};

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::net::SocketAddr;
 
-use ringcrawl::lab::TempFolder;
 use ringcrawl::url::Url;
+use ringcrawl_base::TempFolder;
 
 use crate::rig::harvest::{Harvest, stored};
 use crate::rig::program::run;

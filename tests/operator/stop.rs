@@ -8,16 +8,16 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use ringcrawl::time::UnixTime;
 use ringcrawl::web::truth::{Expected, Truth, reachable};
 use ringcrawl::web::{ModelConfig, Running};
+use ringcrawl_base::time::UnixTime;
 
 use crate::rig::harvest::{Verdict, expect_own_ids, open_files, stored, times};
 use crate::rig::names::NameServer;
 use crate::rig::program::{run, start};
 use crate::rig::slow_server::SlowServer;
 use crate::rig::web::{self, web};
-use ringcrawl::lab::TempFolder;
+use ringcrawl_base::TempFolder;
 
 fn model() -> ModelConfig {
     ModelConfig { sites: 60, pages: 4_000, addresses: 32, ..ModelConfig::default() }

@@ -10,7 +10,7 @@ use ringcrawl::web::ModelConfig;
 
 use crate::rig::program::{Ended, run};
 use crate::rig::web::{self, web};
-use ringcrawl::lab::TempFolder;
+use ringcrawl_base::TempFolder;
 
 /// A crawl with one closed segment and its index, and the seed's URL.
 fn crawled(name: &str) -> (TempFolder, String, PathBuf, PathBuf) {

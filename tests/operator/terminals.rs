@@ -5,7 +5,7 @@
 use std::io::Write as _;
 use std::process::Command;
 
-use ringcrawl::lab::TempFolder;
+use ringcrawl_base::TempFolder;
 
 use crate::rig::program::{Ended, Process, RINGCRAWL, run};
 use crate::rig::servers::{read_request, server};

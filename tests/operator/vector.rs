@@ -1,7 +1,7 @@
 //! A crawl that follows an assignment: planned from an earlier crawl's links, whole and in part; and files that are none.
 
-use ringcrawl::lab::TempFolder;
 use ringcrawl::web::{ModelConfig, truth};
+use ringcrawl_base::TempFolder;
 
 use crate::rig::harvest::{Verdict, stored};
 use crate::rig::program::run;

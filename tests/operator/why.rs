@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 
 use crate::rig::program::run;
 use crate::rig::servers::{read_request, server};
-use ringcrawl::lab::TempFolder;
+use ringcrawl_base::TempFolder;
 
 const ROBOTS: &str =
     "# ours\nUser-agent: other\nDisallow: /private/\n\nUser-agent: *\nDisallow: /private/ # for all\nCrawl-delay: 0\n";

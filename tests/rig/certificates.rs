@@ -7,7 +7,7 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, 
 use rustls::ServerConfig;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use ringcrawl::lab::TempFolder;
+use ringcrawl_base::TempFolder;
 
 /// A certificate authority, with its own certificate in a file.
 pub struct Authority {

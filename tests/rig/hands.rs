@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use ringcrawl::config::{Config, PrivateAddresses};
 use ringcrawl::fetch::Hands;
-use ringcrawl::outcome::{Failure, FetchJob, JobKind};
+use ringcrawl::outcome::{FetchJob, JobKind};
 use ringcrawl::ring::Runtime;
-use ringcrawl::time::Instant;
 use ringcrawl::transaction::Transaction;
 use ringcrawl::url::Url;
+use ringcrawl_base::Failure;
+use ringcrawl_base::time::Instant;
 
 pub const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
@@ -77,7 +78,7 @@ pub fn job(url: &str) -> FetchJob {
         via: None,
         attempt: 0,
         began: Instant::ZERO,
-        held: ringcrawl::time::Duration::ZERO,
+        held: ringcrawl_base::time::Duration::ZERO,
         deadline: Instant::NEVER,
         is_hurried: false,
         is_strangers: false,

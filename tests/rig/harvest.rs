@@ -13,8 +13,8 @@ use ringcrawl::store::digest::Digest;
 use ringcrawl::store::index::IndexEntry;
 use ringcrawl::store::read::{SegmentReader, find_segments, read_rest};
 use ringcrawl::store::verify::index_path;
-use ringcrawl::time::UnixTime;
 use ringcrawl::web::truth::{Expected, Truth};
+use ringcrawl_base::time::UnixTime;
 
 /// What was stored: every capture of every page.
 pub type Harvest = BTreeMap<String, Vec<Expected>>;

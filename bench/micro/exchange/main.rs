@@ -25,9 +25,9 @@ use ringcrawl::config::{Config, PrivateAddresses};
 use ringcrawl::fetch::Hands;
 use ringcrawl::outcome::{FetchJob, JobKind};
 use ringcrawl::ring::{self, Runtime, Sampler, Thread};
-use ringcrawl::stage::Stage;
-use ringcrawl::time::Instant;
 use ringcrawl::url::Url;
+use ringcrawl_base::stage::Stage;
+use ringcrawl_base::time::Instant;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -212,14 +212,14 @@ fn job(url: &Url) -> FetchJob {
         told: None,
         attempt: 0,
         began: Instant::ZERO,
-        held: ringcrawl::time::Duration::ZERO,
+        held: ringcrawl_base::time::Duration::ZERO,
         deadline: Instant::NEVER,
         is_hurried: false,
         is_strangers: false,
         is_examined: false,
         usage: None,
         is_of_slow_site: false,
-        rest: ringcrawl::time::Duration::ZERO,
+        rest: ringcrawl_base::time::Duration::ZERO,
     }
 }
 

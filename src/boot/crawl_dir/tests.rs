@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::boot::manifest::FORMAT;
-use crate::lab::TempFolder;
 use crate::seed::SeedOptions;
 use crate::url::Url;
+use ringcrawl_base::TempFolder;
 
 fn manifest() -> Manifest {
     Manifest {

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::boot::manifest::FORMAT;
-use crate::lab::{Rng, TempFolder};
 use crate::log::{Log, Owner};
 use crate::url::Found;
+use ringcrawl_base::{Rng, TempFolder};
 
 fn manifest(shards: u16) -> Manifest {
     Manifest {

@@ -6,7 +6,7 @@
 //! Limits: another machine has other floors in about the same proportion. A stage that only decides has none.
 
 use super::figures::Seen;
-use crate::stage::Stage;
+use ringcrawl_base::stage::Stage;
 
 /// Microseconds of a page that a stage takes at least; `None`: it was not measured.
 pub fn of(stage: Stage, seen: &Seen) -> Option<f64> {

@@ -16,7 +16,7 @@ use super::verdict::{Bottleneck, Load};
 use super::workload::Setup;
 use crate::latency::LatencySnapshot;
 use crate::ring::{Sampled, Sampler};
-use crate::stage::Stage;
+use ringcrawl_base::stage::Stage;
 
 /// A run that was measured.
 #[derive(Clone, Debug)]

@@ -34,7 +34,7 @@ use self::workload::{Setup, Workload};
 use super::output::{self, tell};
 use super::{DONE, FAILED, MISTAKE, Switch, json};
 use crate::config::read_duration;
-use crate::time::Duration;
+use ringcrawl_base::time::Duration;
 
 /// Arguments of the subcommand.
 #[derive(clap::Args, Clone, Debug)]

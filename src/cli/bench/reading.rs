@@ -12,7 +12,7 @@ use crate::control::Control;
 use crate::latency::LatencySnapshot;
 use crate::ring::{Sampled, Sampler, SystemCalls, Thread};
 use crate::stats::Totals;
-use crate::time::Duration;
+use ringcrawl_base::time::Duration;
 
 /// What is attached to the shards' threads for the time of a run.
 pub struct Probes {

@@ -22,7 +22,7 @@ use crate::cli::progress::Progress;
 use crate::config::Config;
 use crate::shard::{BACKLOG_BYTES_MAX, Phase};
 use crate::stats::Totals;
-use crate::time::Duration;
+use ringcrawl_base::time::Duration;
 
 /// Why there are no figures.
 #[derive(Debug)]

@@ -13,7 +13,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use super::layout::Layout;
 use super::workload::Setup;
 use crate::ring;
-use crate::time::Duration;
+use ringcrawl_base::time::Duration;
 
 /// A synthetic web that is being served.
 pub struct Served {

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use super::figures::Figures;
 use super::floors;
 use crate::cli::summary::{Rows, bytes, rounded};
-use crate::grouped::grouped;
-use crate::stage::Stage;
+use ringcrawl_base::grouped;
+use ringcrawl_base::stage::Stage;
 
 /// The figures as tables that end in a line break.
 pub fn of(figures: &Figures) -> String {

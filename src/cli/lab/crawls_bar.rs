@@ -5,8 +5,8 @@ use std::io::{self, IsTerminal as _};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::cli::terminal;
-use crate::grouped::grouped;
 use crate::lab::experiment::Treatment;
+use ringcrawl_base::grouped;
 
 /// The bar of all crawls; none where there is no terminal.
 pub struct CrawlsBar {

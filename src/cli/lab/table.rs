@@ -9,8 +9,8 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use super::{Failed, failed, mistake};
-use crate::grouped::grouped;
 use crate::lab::experiment::{self, Row};
+use ringcrawl_base::grouped;
 
 /// `lab.csv` and the figures.
 pub struct Table {

@@ -370,7 +370,7 @@ const CONTENT_BYTES_MAX: usize = 256 << 20;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::TempFolder;
+    use ringcrawl_base::TempFolder;
 
     fn record(second: u32, body: &str) -> String {
         let (head, uri) =

@@ -5,7 +5,7 @@
 //! span, to every moment of which one within it is nearest.
 //! Limits: times are those of an index, to the second. What has no time is farther than anything.
 
-use crate::time::UnixTime;
+use ringcrawl_base::time::UnixTime;
 
 /// What is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

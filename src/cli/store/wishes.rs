@@ -3,9 +3,9 @@
 //! Decides: how that is asked for on the command line. What is known of a page, and whether it is taken, is
 //! [`crate::store::selection`]'s to say.
 
-use crate::preferences::Use;
 use crate::ring;
 use crate::store::selection::{Noindex, Selection};
+use ringcrawl_base::preferences::Use;
 
 /// Options of what lists or takes captures.
 #[derive(clap::Args, Clone, PartialEq, Eq, Debug, Default)]

@@ -11,9 +11,10 @@ use crate::config::Config;
 use crate::frontier::allowance;
 use crate::hops::Hops;
 use crate::log::{HostNote, Listed, ListingStep, UrlState};
-use crate::outcome::{Failure, Truncated, Wall};
+use crate::outcome::Wall;
 use crate::trouble::Trouble;
 use crate::url::{SiteKey, Url, site_of};
+use ringcrawl_base::{Failure, Truncated};
 
 /// What was read.
 #[derive(Debug)]

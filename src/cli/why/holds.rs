@@ -14,8 +14,8 @@ use crate::hops::Hops;
 use crate::log::UrlState;
 use crate::outcome::JobKind;
 use crate::scope::{BlockedBy, Decider, Verdict};
-use crate::time::Duration;
 use crate::trouble::{Cause, Trouble};
+use ringcrawl_base::time::Duration;
 
 /// Something that holds a URL.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -195,7 +195,7 @@ mod tests {
     use crate::cli::why::robots::RobotsFound;
     use crate::cli::why::way::Way;
     use crate::config::Config;
-    use crate::time::UnixTime;
+    use ringcrawl_base::time::UnixTime;
 
     #[test]
     fn what_is_agreed_for_the_host_counts() {

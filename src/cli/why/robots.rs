@@ -11,10 +11,10 @@ use std::path::Path;
 
 use crate::config::Config;
 use crate::http;
-use crate::outcome::Truncated;
 use crate::page::wall;
 use crate::robots::{Decisive, Meaning, Rules, meaning};
 use crate::url::Url;
+use ringcrawl_base::Truncated;
 
 /// What was found.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

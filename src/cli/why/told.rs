@@ -11,13 +11,14 @@ use super::holds::{decider, delay, holds, is_of_host};
 use super::robots::Says;
 use super::{Asked, Known};
 use crate::cli::crawl_logs::iso;
-use crate::grouped::grouped;
 use crate::hops::Hops;
 use crate::log::UrlState;
-use crate::outcome::{Failure, JobKind, Truncated, Wall};
-use crate::time::UnixTime;
+use crate::outcome::{JobKind, Wall};
 use crate::trouble::{Cause, Trouble, words};
 use crate::url::Url;
+use ringcrawl_base::grouped;
+use ringcrawl_base::time::UnixTime;
+use ringcrawl_base::{Failure, Truncated};
 
 /// The answer, and what it rests on.
 pub(super) fn as_text(known: &Known) -> String {

@@ -1,9 +1,9 @@
 //! The lanes of a shard, and those at their other end.
 
 use super::*;
-use crate::lab::Rng;
 use crate::ring::caught;
 use crate::spool::SpoolOp;
+use ringcrawl_base::Rng;
 
 fn small() -> config::Exchange {
     config::Exchange {

@@ -22,7 +22,7 @@ use super::HandsError;
 use crate::config::Dns;
 use crate::names::{ADDRS_MAX, DnsAnswer, DnsQuery, Family};
 use crate::ring;
-use crate::time::Duration;
+use ringcrawl_base::time::Duration;
 use wire::Wire;
 
 type Client = hickory_resolver::Resolver<Wire>;

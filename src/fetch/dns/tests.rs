@@ -11,9 +11,11 @@ use hickory_resolver::proto::rr::{Record, rdata};
 use super::*;
 use crate::config::{Config, Families};
 use crate::fetch::Hands;
-use crate::lab::{Resolver, Rng};
-use crate::outcome::{Failure, Outcome};
+use crate::lab::Resolver;
+use crate::outcome::Outcome;
 use crate::ring::Runtime;
+use ringcrawl_base::Failure;
+use ringcrawl_base::Rng;
 
 /// A resolver of `dns`, with hands of its own.
 fn resolver(dns: &Dns, shards: u16) -> Rc<Resolver> {

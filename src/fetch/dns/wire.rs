@@ -18,8 +18,8 @@ use hickory_resolver::net::udp::UdpClientStream;
 use hickory_resolver::net::xfer::DnsExchange;
 use hickory_resolver::{ConnectionProvider, PoolContext};
 
-use crate::stage::{self, Stage};
-use crate::time::Duration;
+use ringcrawl_base::stage::{self, Stage};
+use ringcrawl_base::time::Duration;
 
 /// Tokio with marks.
 #[derive(Clone, Default)]

@@ -7,7 +7,7 @@
 use rustls::{AlertDescription as Alert, CertificateError as Wrong, Error, PeerIncompatible, PeerMisbehaved};
 
 use super::chains::ChainTooLong;
-use crate::outcome::Failure;
+use ringcrawl_base::Failure;
 
 /// What more is to be said of a failure whose name leaves it open: the fault of a certificate, or the server's alert.
 pub(in crate::fetch) fn words_of(failure: Failure, error: &Error) -> Option<String> {

@@ -40,9 +40,9 @@ use self::sessions::Sessions;
 use self::verifier::Verifier;
 use super::HandsError;
 use crate::config::{Certificates, Tls};
-use crate::outcome::Failure;
 use crate::plain_file;
 use crate::transaction::TlsInfo;
+use ringcrawl_base::Failure;
 
 /// Makes client connections; one per shard.
 pub struct TlsClient {

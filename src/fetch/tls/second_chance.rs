@@ -79,7 +79,7 @@ impl<K: Clone + Eq + Hash, V> SecondChance<K, V> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::Rng;
+    use ringcrawl_base::Rng;
 
     #[test]
     fn what_is_used_stays() {

@@ -9,7 +9,7 @@ use rustls::{ServerConfig, ServerConnection, SupportedProtocolVersion};
 
 use super::pki::{Authority, at, authority, leaf};
 use super::*;
-use crate::lab::TempFolder;
+use ringcrawl_base::TempFolder;
 
 pub(super) const BOTH: &[&SupportedProtocolVersion] = rustls::ALL_VERSIONS;
 pub(super) const TLS12: &[&SupportedProtocolVersion] = &[&rustls::version::TLS12];

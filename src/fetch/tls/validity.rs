@@ -5,7 +5,7 @@
 //! Invariants: no byte can panic; times and the ends of the span are those that rustls-webpki sees (tests).
 //! Limits: years 1970 to 9999.
 
-use crate::time::UnixTime;
+use ringcrawl_base::time::UnixTime;
 
 /// A span of time, in seconds since 1970, both ends included (RFC 5280 section 4.1.2.5).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

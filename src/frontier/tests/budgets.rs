@@ -1,7 +1,7 @@
 //! Budgets of hosts and sites: whoever has had his is asked for nothing more, and what waits for him ends.
 
 use super::*;
-use crate::by_number::ByNumber;
+use ringcrawl_base::IntMap;
 
 fn bed(change: impl Fn(&mut Config), of_seeds: SiteBounds) -> Bed {
     let mut config = Config::default();
@@ -34,7 +34,7 @@ fn pages_of(bed: &Bed, host: &str) -> usize {
 
 #[test]
 fn what_is_over_a_budget_ends_and_is_not_asked_for() {
-    let mut bed = bed(|config| config.budget.host_pages_max = 7, ByNumber::default());
+    let mut bed = bed(|config| config.budget.host_pages_max = 7, IntMap::default());
     offer(&mut bed, &["a.test", "b.test"], 2_000);
     offer(&mut bed, &["c.test"], 5);
     // Half of what is asked of a.test is no page.
@@ -55,7 +55,7 @@ fn what_is_over_a_budget_ends_and_is_not_asked_for() {
 /// Many hosts of a site at once: what is in flight counts, and what fails gives its place back.
 #[test]
 fn a_site_has_exactly_its_pages() {
-    let mut bed = bed(|config| config.budget.site_pages_max = 50, ByNumber::default());
+    let mut bed = bed(|config| config.budget.site_pages_max = 50, IntMap::default());
     let hosts: Vec<String> = (0..20).map(|number| format!("h{number}.a.test")).collect();
     let hosts: Vec<&str> = hosts.iter().map(String::as_str).collect();
     offer(&mut bed, &hosts, 10);
@@ -77,7 +77,7 @@ fn bytes_and_time_are_bounded_too() {
     let bounds = |config: &mut Config| {
         (config.budget.host_bytes_max, config.budget.site_time_max) = (10_000, Duration::from_secs(60));
     };
-    let mut bed = bed(bounds, ByNumber::default());
+    let mut bed = bed(bounds, IntMap::default());
     for host in ["a.test", "drip.test"] {
         offer(&mut bed, &[host], 200);
         bed.run(HOUR, 10_000, &mut |job| match job.kind {

@@ -3,9 +3,9 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::*;
-use crate::lab::Rng;
-use crate::time::UnixTime;
 use crate::waits::Waits;
+use ringcrawl_base::Rng;
+use ringcrawl_base::time::UnixTime;
 
 /// What is agreed for a host, as the observer has it.
 #[derive(Clone, Copy)]

@@ -172,9 +172,9 @@ fn skip_header(input: &mut &[u8]) -> Result<(), Ending> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::Rng;
     use flate2::Compression;
     use flate2::write::GzEncoder;
+    use ringcrawl_base::Rng;
     use std::io::Write;
 
     const BYTES_MAX: usize = 40_000;

@@ -22,7 +22,7 @@ mod zstd;
 use std::borrow::Cow;
 
 use super::{Headers, Limits};
-use crate::outcome::Truncated;
+use ringcrawl_base::Truncated;
 
 /// A body after its content codings were undone, as far as that went.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -7,7 +7,7 @@ use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
 
 use super::super::head::Head;
 use super::*;
-use crate::lab::Rng;
+use ringcrawl_base::Rng;
 
 fn headers(coding: &str) -> Headers {
     let text = format!("HTTP/1.1 200 OK\r\nContent-Encoding: {coding}\r\n\r\n");

@@ -2,7 +2,7 @@
 //!
 //! Decides: what the section says, to the letter; a date before 1970 is the beginning of 1970, as long past as any.
 
-use crate::time::UnixTime;
+use ringcrawl_base::time::UnixTime;
 
 /// The date of Expires.
 pub(super) fn cookie_date(value: &[u8]) -> Option<UnixTime> {

@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, HashMap};
 use super::{Cookie, drawer};
 use crate::config;
 use crate::http::Headers;
-use crate::time::UnixTime;
 use crate::url::Url;
+use ringcrawl_base::time::UnixTime;
 
 /// What a jar may hold.
 #[derive(Clone, Copy, Debug)]
@@ -180,7 +180,7 @@ fn site_bytes(site: &str) -> usize {
 mod tests {
     use super::*;
     use crate::http::{Limits, Method, ResponseReader};
-    use crate::lab::Rng;
+    use ringcrawl_base::Rng;
 
     const LIMITS: CookieLimits = CookieLimits { site_count_max: 3, bytes_max: 100, ram_bytes_max: 10_000 };
 

@@ -1,7 +1,7 @@
 //! Every response read whole is the slow twin of the same response read in pieces.
 
 use super::*;
-use crate::lab::Rng;
+use ringcrawl_base::Rng;
 
 const LIMITS: Limits = Limits {
     header_bytes_max: 300,

@@ -18,15 +18,15 @@ use crate::exchange::Replicated;
 use crate::exchange::message::{Header, MessageKind};
 use crate::frontier::Ranks;
 use crate::http::Limits;
-use crate::lab::Rng;
 use crate::names::{DnsAnswer, Family};
 use crate::outcome::FetchJob;
 use crate::route::Partition;
 use crate::scope::Scope;
 use crate::shard::{Command, Effect, Input, Phase, Setup, Shard, ShardReport};
 use crate::store::{CaptureWriter, Packing};
-use crate::time::{Duration, Instant, UnixTime, WallClock};
 use crate::url::Url;
+use ringcrawl_base::Rng;
+use ringcrawl_base::time::{Duration, Instant, UnixTime, WallClock};
 
 /// What is crawled, and how.
 #[derive(Debug)]

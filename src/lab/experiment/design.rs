@@ -8,9 +8,9 @@
 use std::collections::BTreeSet;
 
 use crate::config::{Config, ConfigError, PartitionBy, TrapDetection};
-use crate::lab::Rng;
 use crate::plan::{PageGraph, Unit};
-use crate::time::Duration;
+use ringcrawl_base::Rng;
+use ringcrawl_base::time::Duration;
 
 /// Orders in which URLs are fetched: a name, and what it sets.
 pub const ORDERS: &[(&str, &[(&str, &str)])] = &[

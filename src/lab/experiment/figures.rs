@@ -204,7 +204,7 @@ const MAGNITUDES_APART: f64 = 50.0;
 mod tests {
     use super::super::draw;
     use super::*;
-    use crate::lab::TempFolder;
+    use ringcrawl_base::TempFolder;
 
     fn row(mode: &str, shards: u64, rng_seed: u64, coverage: f64) -> Row {
         let [partition, order] = ["site-hash", "breadth-first"].map(str::to_owned);

@@ -9,19 +9,19 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-use crate::by_number::ByNumber;
 use crate::http::Limits;
 use crate::lab::plain_transaction;
 use crate::outcome::{FetchJob, JobKind};
 use crate::plan::PageGraph;
-use crate::time::{Duration, UnixTime};
 use crate::transaction::{Timings, Transaction};
+use ringcrawl_base::IntMap;
+use ringcrawl_base::time::{Duration, UnixTime};
 
 /// The web of a graph.
 #[derive(Debug)]
 pub struct GraphWeb {
     graph: PageGraph,
-    by_url: ByNumber<u32>,
+    by_url: IntMap<u32>,
 }
 
 impl GraphWeb {

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::*;
-use crate::lab::{Rng, TempFolder};
 use crate::plan::{EdgeFiles, GraphSettings, Memory, PageGraph, SiteKind, read_edges};
 use crate::route::Partition;
-use crate::time::Duration;
 use crate::url::Url;
+use ringcrawl_base::time::Duration;
+use ringcrawl_base::{Rng, TempFolder};
 
 /// A graph of links of URLs.
 fn graph(links: &[(String, String)]) -> PageGraph {

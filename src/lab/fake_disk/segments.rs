@@ -9,12 +9,12 @@
 use std::collections::BTreeMap;
 use std::io::Cursor;
 
-use super::super::Rng;
 use super::FakeFile;
 use crate::disk::TORN_BYTES_MAX;
 use crate::shard::FilesFound;
 use crate::store::recover::{Recovered, recover};
 use crate::store::segments::segment_number;
+use ringcrawl_base::Rng;
 
 /// The segments of a shard.
 #[derive(Debug, Default)]

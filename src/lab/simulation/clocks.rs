@@ -8,10 +8,10 @@
 
 use std::collections::VecDeque;
 
-use super::super::Rng;
 use super::{Simulation, millis};
 use crate::shard::Input;
-use crate::time::{Duration, Instant, UnixTime, WallClock};
+use ringcrawl_base::Rng;
+use ringcrawl_base::time::{Duration, Instant, UnixTime, WallClock};
 
 /// The clock, and how it will be set.
 #[derive(Debug)]

@@ -9,12 +9,13 @@ use super::super::fake_web::FakeWeb;
 use super::{Simulation, millis};
 use crate::http::Limits;
 use crate::names::DnsAnswer;
-use crate::outcome::{Failure, FetchJob, JobKind, Outcome};
+use crate::outcome::{FetchJob, JobKind, Outcome};
 use crate::page::PageRead;
 use crate::politeness::{HOLD_SLACK, Key};
 use crate::shard::{DiskEnd, Input};
 use crate::store::Dictionary;
-use crate::time::Duration;
+use ringcrawl_base::Failure;
+use ringcrawl_base::time::Duration;
 
 /// Something that is to happen.
 #[derive(Debug)]

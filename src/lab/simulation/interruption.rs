@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 
-use super::super::Rng;
 use super::judge::UNWRITTEN_MAX;
 use super::{Run, Simulation, millis};
 use crate::shard::{Command, Input, Phase};
-use crate::time::{Duration, Instant};
+use ringcrawl_base::Rng;
+use ringcrawl_base::time::{Duration, Instant};
 
 /// What comes between a crawl and its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -167,7 +167,7 @@ impl Simulation {
         let totals = self.totals();
         self.tally.exchanged += totals.exchanged_out;
         self.tally.left_behind += totals.in_flight;
-        self.tally.lookups_aborted += totals.failures[crate::outcome::Failure::Aborted as usize];
+        self.tally.lookups_aborted += totals.failures[ringcrawl_base::Failure::Aborted as usize];
         self.tally.forgotten += self.forgotten();
         self.tally.runs += 1;
         self.now = self.now + pause;

@@ -9,11 +9,11 @@ use std::collections::{BTreeSet, HashSet};
 
 use super::Simulation;
 use crate::log::{self, EndKind, LogFile};
-use crate::outcome::Failure;
 use crate::shard::URL_TIMES_FREE;
 use crate::stats::Known;
-use crate::time::{Duration, Instant};
 use crate::url::Url;
+use ringcrawl_base::Failure;
+use ringcrawl_base::time::{Duration, Instant};
 
 /// How a simulated crawl ended.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -22,7 +22,6 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::sync::Arc;
 
-use super::Rng;
 use super::fake_disk::FakeDisk;
 use super::fake_dns::FakeNameServers;
 use super::fake_outage::FakeOutages;
@@ -35,11 +34,12 @@ use crate::politeness::Ledger;
 use crate::shard::{Effect, Input, Phase, Shard};
 use crate::stats::Totals;
 use crate::store::{CaptureWriter, Packing};
-use crate::time::{Duration, Instant};
 use clocks::FakeClock;
 use events::Event;
 use interruption::Interruption;
 use plan::Plan;
+use ringcrawl_base::Rng;
+use ringcrawl_base::time::{Duration, Instant};
 
 /// A crawl to be simulated.
 #[derive(Debug)]

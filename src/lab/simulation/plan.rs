@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::super::Rng;
 use super::super::fake_disk::FakeDisk;
 use super::super::fake_web::FakeWeb;
 use super::interruption::Interruption;
@@ -18,8 +17,9 @@ use crate::politeness::Operators;
 use crate::route::{Partition, Vector, VectorBuilder, VectorUnit};
 use crate::scope::Scope;
 use crate::shard::{Phase, Setup, Shard};
-use crate::time::{Duration, Instant, WallClock};
 use crate::url::fingerprint;
+use ringcrawl_base::Rng;
+use ringcrawl_base::time::{Duration, Instant, WallClock};
 
 /// The configuration and what follows from it.
 #[derive(Debug)]

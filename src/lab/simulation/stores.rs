@@ -12,11 +12,11 @@ use std::io::Cursor;
 use super::Simulation;
 use crate::lab::FakeDisk;
 use crate::log::{self, End, EndKind, LogFile, RecordPlace};
-use crate::outcome::Failure;
 use crate::store::examine::examine;
 use crate::store::read::{Record, SegmentReader};
 use crate::store::segments::segment_number;
 use crate::store::verify::{VerifyReport, read_index, verify};
+use ringcrawl_base::Failure;
 
 /// The records of all segments.
 #[derive(Debug, Default)]

@@ -3,7 +3,7 @@
 use super::super::tokenizer::ends_name;
 use super::super::wanted::{Wanted, bits as names};
 use super::{BLOCK, Kernel, Task, WINDOW, plain_text, with_each};
-use crate::lab::Rng;
+use ringcrawl_base::Rng;
 
 /// Bytes that are asked for. An interpreter, which has kernels that this processor lacks, has time for few.
 const ASKED: std::ops::RangeInclusive<u8> = if cfg!(miri) { b'<'..=b'>' } else { 0..=255 };

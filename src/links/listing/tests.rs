@@ -1,7 +1,7 @@
 //! Sitemaps, feeds and lines as they are met, broken ones and hostile ones.
 
 use super::*;
-use crate::lab::Rng;
+use ringcrawl_base::Rng;
 
 fn page<'a>(url: &'a Url, body: &'a [u8], content_type: Option<&'a str>) -> Page<'a> {
     Page { body, content_type, url, agent: "" }

@@ -6,7 +6,7 @@ use encoding_rs::{Encoding, WINDOWS_1252};
 
 use super::scanned;
 use super::twin::standard;
-use crate::lab::Rng;
+use ringcrawl_base::Rng;
 
 /// What no prescan looks past.
 fn far() -> String {

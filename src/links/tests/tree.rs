@@ -9,7 +9,7 @@ use html5ever::tree_builder::{ElementFlags, NodeOrText, QuirksMode, TreeBuilderO
 use html5ever::{Attribute, ExpandedName, ParseOpts, QualName, ns, parse_document};
 
 use super::{Kinds, raw_of};
-use crate::lab::Rng;
+use ringcrawl_base::Rng;
 
 /// The links of the elements that are made, each once: formatting elements are made again where they go on.
 #[derive(Default)]

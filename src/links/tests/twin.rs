@@ -13,7 +13,7 @@ use super::super::tokenizer::{RawText, TagName, Tokenizer};
 use super::super::value::{Decoder, Value};
 use super::super::wanted::{self, Wanted};
 use super::{skim, slow};
-use crate::lab::Rng;
+use ringcrawl_base::Rng;
 
 pub(super) type Attributes = BTreeMap<String, String>;
 

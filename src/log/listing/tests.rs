@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::super::{Log, RecordPlace};
 use super::*;
-use crate::lab::Rng;
-use crate::time::Duration;
+use ringcrawl_base::Rng;
+use ringcrawl_base::time::Duration;
 
 const OWNER: Owner = Owner { crawl: 7, shard: 1 };
 

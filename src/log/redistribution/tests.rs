@@ -3,9 +3,9 @@
 use super::super::{Damage, EndKind, HostNote, Listing, ListingStep, RecordPlace, UrlState};
 use super::*;
 use crate::backlinks::SiteLink;
-use crate::lab::Rng;
-use crate::outcome::Failure;
-use crate::time::Duration;
+use ringcrawl_base::Failure;
+use ringcrawl_base::Rng;
+use ringcrawl_base::time::Duration;
 
 const CRAWL: u64 = 7;
 const RNG_SEED: u64 = 8;

@@ -2,7 +2,7 @@
 
 use super::super::Log;
 use super::*;
-use crate::lab::Rng;
+use ringcrawl_base::Rng;
 
 const OWNER: Owner = Owner { crawl: 7, shard: 1 };
 

@@ -1,8 +1,8 @@
 //! Fingerprints: against a slow twin, and what they are for.
 
 use super::*;
-use crate::lab::Rng;
 use crate::web::{Item, Model, ModelConfig, Place, Profile};
+use ringcrawl_base::Rng;
 
 /// The same, one byte and one bit after the other.
 fn slow(bytes: &[u8], is_html: bool) -> Option<u64> {

@@ -161,7 +161,7 @@ fn without_dot(url: &Url) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::Rng;
+    use ringcrawl_base::Rng;
 
     fn list(text: &str) -> BlockList {
         let (list, mistakes) = BlockList::parse("list", text.as_bytes());

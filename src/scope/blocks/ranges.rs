@@ -102,7 +102,7 @@ fn merge<T: Copy + Ord>(ranges: &mut Vec<(T, T)>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::Rng;
+    use ringcrawl_base::Rng;
 
     #[test]
     fn ranges() {

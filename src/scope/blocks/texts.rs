@@ -174,7 +174,7 @@ mod tests {
     use std::collections::HashMap;
 
     use super::*;
-    use crate::lab::Rng;
+    use ringcrawl_base::Rng;
 
     #[test]
     fn texts_are_those_of_a_map() {

@@ -1,7 +1,7 @@
 //! The wall clock is set while a run is on, and a run is killed soon after something that must be remembered.
 
 use super::*;
-use crate::time::UnixTime;
+use ringcrawl_base::time::UnixTime;
 
 fn at(seconds: u64) -> Instant {
     Instant::ZERO + Duration::from_secs(seconds)

@@ -2,9 +2,9 @@
 //! flight.
 
 use super::*;
-use crate::outcome::Failure;
 use crate::ring::caught;
 use crate::spool::Block;
+use ringcrawl_base::Failure;
 
 /// A shard that has been given no end of anything, and what it waits for: the end of a fetch of the first host, an answer
 /// for the second, an acknowledgement of a message, and of its disk blocks of two logs and a sync, two blocks of the spool to

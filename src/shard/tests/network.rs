@@ -1,7 +1,8 @@
 //! What an outage explains is undone, and what it does not counts.
 
 use super::*;
-use crate::outcome::{Failure, HostId};
+use crate::outcome::HostId;
+use ringcrawl_base::Failure;
 
 fn at(millis: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(millis)
@@ -127,7 +128,7 @@ fn a_body_that_was_cut_off_is_fetched_again() {
         else {
             panic!("a response")
         };
-        assert_eq!(transaction.response.truncated, Some(crate::outcome::Truncated::Disconnect));
+        assert_eq!(transaction.response.truncated, Some(ringcrawl_base::Truncated::Disconnect));
         rig.shard.handle(at(2_100), Input::Fetched { job, result: Ok(transaction) });
         rig.run(at(2_100));
         assert_eq!((rig.shard.stats().pages, rig.shard.stats().visited), (0, 1));

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use super::*;
 use crate::config::UrlOrder;
-use crate::lab::Rng;
+use ringcrawl_base::Rng;
 
 /// A web of sites. Each home page links to all pages of its site; each page to the next ones of its site, which are no more
 /// linked to than others, and to pages of other sites, few of which get most of these links.

@@ -300,7 +300,7 @@ const ODD: [[u8; 16]; 2] = {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::Rng;
+    use ringcrawl_base::Rng;
 
     /// Of random blocks; an interpreter has time for few.
     const ROUNDS: usize = if cfg!(miri) { 200 } else { 100_000 };

@@ -13,8 +13,8 @@ use super::pages::{LATE_RULE_BYTES, Parts, filler};
 use super::script::{BOMB_BYTES, DRIPS, HUGE_BYTES, LATE, LATER, bomb};
 use super::spot::{CHAIN, Spot};
 use crate::config::{Certificates, Config};
-use crate::outcome::{Failure, Truncated};
 use crate::web::truth::Expected;
+use ringcrawl_base::{Failure, Truncated};
 
 /// How a faulty URL ends.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -169,8 +169,8 @@ fn expected(first: &[u8], piece: &[u8], bytes_max: u64) -> Expected {
 mod tests {
     use super::*;
     use crate::http::{Limits, Method, Progress, ResponseReader, decode_content};
-    use crate::time::UnixTime;
     use crate::web::faults::script::{Question, Script, Then};
+    use ringcrawl_base::time::UnixTime;
 
     /// What the crawler's own reader makes of a script that breaks nothing but bytes, against what is expected of it.
     #[test]

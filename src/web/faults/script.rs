@@ -11,9 +11,9 @@ use std::time::Duration;
 use super::Fault;
 use super::pages::{Parts, filler, huge_robots};
 use super::spot::Spot;
-use crate::time::UnixTime;
 use crate::web::answer::PIXEL;
 use crate::web::gzip::{Piece, Sink};
+use ringcrawl_base::time::UnixTime;
 
 /// What a request says that a script depends on.
 #[derive(Clone, Copy, Debug)]

@@ -7,7 +7,7 @@ use rustls::client::danger::ServerCertVerifier;
 
 use super::super::pki::{Authority, at, authority, der, leaf, roots};
 use super::*;
-use crate::lab::Rng;
+use ringcrawl_base::Rng;
 
 /// Some noon.
 const NOW: u64 = 1_800_000_000;
@@ -107,7 +107,7 @@ fn what_was_refused_is_never_good() {
 }
 
 fn is_too_long(result: &Result<bool, rustls::Error>) -> bool {
-    matches!(result, Err(error) if super::super::failure_of(error) == crate::outcome::Failure::TlsChainTooLong)
+    matches!(result, Err(error) if super::super::failure_of(error) == ringcrawl_base::Failure::TlsChainTooLong)
 }
 
 /// Many certificates, much of them, or many of one name: none of them is verified, and nothing of it is remembered.

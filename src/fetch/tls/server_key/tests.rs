@@ -8,7 +8,7 @@ use rustls::sign::{CertifiedKey, SingleCertAndKey};
 
 use super::super::tests::{BOTH, TLS12, client, handshake, root, server};
 use crate::config::Certificates;
-use crate::outcome::Failure;
+use ringcrawl_base::Failure;
 
 fn der(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
     let content = parts.concat();

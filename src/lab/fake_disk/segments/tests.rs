@@ -7,13 +7,13 @@ use std::path::Path;
 use super::*;
 use crate::config::{Config, StoreFormat};
 use crate::disk::find_files;
-use crate::lab::TempFolder;
 use crate::store::folder::Folder;
 use crate::store::head::Undone;
 use crate::store::verify::verify_file;
 use crate::store::{Capture, Failure, Note, Originals, Packing, SegmentOp, Segments, Settings};
-use crate::time::{Instant, UnixTime};
 use crate::url::Url;
+use ringcrawl_base::TempFolder;
+use ringcrawl_base::time::{Instant, UnixTime};
 
 /// A shard that stores something, and its disk.
 struct Storing {

@@ -9,8 +9,9 @@ use std::time::Duration;
 use ringcrawl::config::Config;
 use ringcrawl::fetch::Hands;
 use ringcrawl::lab::Resolver;
-use ringcrawl::outcome::{Failure, Outcome};
+use ringcrawl::outcome::Outcome;
 use ringcrawl::ring::Runtime;
+use ringcrawl_base::Failure;
 
 use super::steered;
 

@@ -5,10 +5,10 @@ use ringcrawl::log::{
     End, EndEntries, EndKind, HostNote, JournalEntry, Log, LogFile, LogReader, Owner, RecordPlace, UrlEntries,
     journal_entries,
 };
-use ringcrawl::outcome::{Failure, Truncated};
-use ringcrawl::time::Duration;
 use ringcrawl::trouble::{HostHealth, Trouble};
 use ringcrawl::url::{Found, Url, UrlBatch};
+use ringcrawl_base::time::Duration;
+use ringcrawl_base::{Failure, Truncated};
 
 /// A file in pieces gives the same blocks as in one, and every byte is accounted for.
 pub fn log(data: &[u8]) {

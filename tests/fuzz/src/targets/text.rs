@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use ringcrawl::links::{self, Budget, Document, FieldLink, Kinds, Page, Summary, Xml, scan, scan_raw};
 use ringcrawl::page::simhash;
-use ringcrawl::preferences::Preferences;
-use ringcrawl::robots::{Rules, VERDICT_WORK_MAX, Work};
+use ringcrawl::robots::{Fuel, Rules, VERDICT_FUEL};
 use ringcrawl::url::{Absolute, Scheme, Url, UrlBatch, surt};
+use ringcrawl_base::preferences::Preferences;
 
 use super::steered;
 
@@ -21,7 +21,7 @@ pub fn robots(data: &[u8]) {
     assert!(rules.ram_bytes() <= 1_024 + 32 * body.len(), "{} bytes of {}", rules.ram_bytes(), body.len());
     assert_eq!(rules, Rules::parse(body, "RingCrawl", body.len()), "the limit is the length");
     assert!(rules.allows("/robots.txt"));
-    let usage = rules.usage("/a?b", &mut Work::new(VERDICT_WORK_MAX)).unwrap_or_default();
+    let usage = rules.usage("/a?b", &mut Fuel::new(VERDICT_FUEL)).unwrap_or_default();
     assert_eq!(Preferences::of_label(&usage.preferences.to_label()).to_label(), usage.preferences.to_label());
     assert_eq!(Rules::from_bytes(&rules.to_bytes()).map(|read| read.len()), Some(rules.len()));
     assert!(!rules.is_empty() || rules.allows("/anything"));

@@ -7,17 +7,17 @@
 
 /// Hashes that came lately.
 #[derive(Debug)]
-pub struct Recent {
+pub struct RecentHashes {
     slots: Box<[u64]>,
 }
 
-impl Default for Recent {
-    fn default() -> Recent {
-        Recent { slots: vec![0; SLOTS].into() }
+impl Default for RecentHashes {
+    fn default() -> RecentHashes {
+        RecentHashes { slots: vec![0; SLOTS].into() }
     }
 }
 
-impl Recent {
+impl RecentHashes {
     /// Takes a hash; whether the same one came not long ago.
     pub fn is_again(&mut self, hash: u64) -> bool {
         let index = hash as usize % SLOTS;
@@ -44,7 +44,7 @@ mod tests {
 
     #[test]
     fn a_hash_is_known_until_another_takes_its_slot() {
-        let mut recent = Recent::default();
+        let mut recent = RecentHashes::default();
         let (first, same_slot) = (7, 7 + SLOTS as u64);
         assert_eq!([first, first, same_slot, first].map(|hash| recent.is_again(hash)), [false, true, false, false]);
     }

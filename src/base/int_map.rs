@@ -1,15 +1,15 @@
 //! Maps by numbers that nobody outside can choose: those of our own jobs, or of names under the crawl's secret.
 //!
-//! Decides: the standard library's hash holds against chosen keys and costs as much as the rest of a lookup. Numbers that
+//! Decides: the standard library's hash holds against chosen keys and costs as much as the rest of a lookup. IntSet that
 //! are counted or keyed need no more than to be spread over a table.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// A map by such a number, or by a type that is one.
-pub type ByNumber<V, K = u64> = HashMap<K, V, BuildHasherDefault<Spread>>;
+pub type IntMap<V, K = u64> = HashMap<K, V, BuildHasherDefault<Spread>>;
 /// A set of such numbers.
-pub type Numbers = HashSet<u64, BuildHasherDefault<Spread>>;
+pub type IntSet = HashSet<u64, BuildHasherDefault<Spread>>;
 
 /// Spreads numbers that follow each other.
 #[derive(Clone, Copy, Default, Debug)]

@@ -1,7 +1,7 @@
 //! Whole numbers as people read them.
 
 /// `12,345,678`
-pub(crate) fn grouped(number: u64) -> String {
+pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {

@@ -352,7 +352,7 @@ mod tests {
     #[test]
     fn hostile_bytes() {
         let sample = b" search=y;x=\"\\\"\", ai-use=(1 b;c=?1);d, train-ai=n, e=@1, f=:a:, g=%\"%c3\"";
-        let mut rng = crate::lab::Rng::new(1);
+        let mut rng = crate::Rng::new(1);
         for round in 0..20_000 {
             let mut bytes = sample.to_vec();
             for _ in 0..1 + round % 4 {

@@ -7,14 +7,14 @@
 
 /// Work that may still be done, in units of about half a nanosecond.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Work {
+pub struct Fuel {
     left: u64,
 }
 
-impl Work {
+impl Fuel {
     /// So many units.
-    pub const fn new(units: u64) -> Work {
-        Work { left: units }
+    pub const fn new(units: u64) -> Fuel {
+        Fuel { left: units }
     }
 
     /// Takes `units` off; `false` when nothing is left.
@@ -36,13 +36,13 @@ impl Work {
 
 /// No work was left to come to a verdict.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Spent;
+pub struct OutOfFuel;
 
 /// For one verdict: 4 ms. 40,000 rules with a wildcard fit into a robots.txt of half a megabyte; this is enough for all of them
 /// on paths of 120 bytes, and for 4,000 of them, which no real file has, on paths of 2 KiB.
-pub const VERDICT_WORK_MAX: u64 = 1 << 23;
+pub const VERDICT_FUEL: u64 = 1 << 23;
 
 /// To look at a rule.
-pub const RULE_WORK: u64 = 8;
+pub const RULE_COST: u64 = 8;
 /// To begin a search, whose bytes count one each.
-pub const SEARCH_WORK: u64 = 64;
+pub const SEARCH_COST: u64 = 64;

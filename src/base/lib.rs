@@ -1,0 +1,31 @@
+//! What all of ringcrawl's crates share: time, closed lists, small tables, a seeded generator. It knows no crawl and depends on
+//! nothing.
+//!
+//! ```
+//! use ringcrawl_base::time::{Duration, Instant};
+//!
+//! let due = Instant::ZERO + Duration::from_secs(3);
+//! assert_eq!(due.since(Instant::ZERO), Duration::from_millis(3_000));
+//! ```
+
+mod blemish;
+mod failure;
+pub mod fuel;
+mod grouped;
+mod int_map;
+pub mod preferences;
+mod recent_hashes;
+mod rng;
+pub mod stage;
+mod temp_folder;
+pub mod time;
+mod truncated;
+
+pub use blemish::Blemish;
+pub use failure::Failure;
+pub use grouped::grouped;
+pub use int_map::{IntMap, IntSet, Spread};
+pub use recent_hashes::RecentHashes;
+pub use rng::Rng;
+pub use temp_folder::TempFolder;
+pub use truncated::Truncated;
