@@ -9,7 +9,7 @@
 //! Invariants: a site's own links do not count. Marks are made under the crawl's secret, so nobody outside can choose them.
 //! Limits: the standard error is 18 %, 14 % up to ten sites; the highest count is some 700,000.
 
-use crate::url::SiteKey;
+use ringcrawl_url::SiteKey;
 
 /// A link from a site to another one, as it is counted.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -171,6 +171,12 @@ impl Hops {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ringcrawl_url::VIA;
+
+    #[test]
+    fn what_tells_of_a_page_is_no_way() {
+        assert!(Hops::from_bits(VIA).redirects() > REDIRECTS_MAX && VIA != Hops::EXTERNAL.bits());
+    }
 
     #[test]
     fn counts_stop_at_their_highest() {

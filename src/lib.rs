@@ -33,8 +33,6 @@ pub mod trouble;
 pub mod waits;
 
 // The brain, in the order of a page's way.
-pub mod url;
-
 pub mod backlinks;
 pub mod route;
 pub mod site_shares;

@@ -10,9 +10,9 @@ use std::net::IpAddr;
 use crate::kinds::PageText;
 use crate::politeness::Turns;
 use crate::robots::{Rules, Usage};
-use crate::url::{HashedUrls, Url};
 use ringcrawl_base::time::{Duration, Instant};
 use ringcrawl_base::{Failure, Truncated};
+use ringcrawl_url::{HashedUrls, Url};
 
 /// A host's slot in its shard's frontier.
 pub type HostId = u32;

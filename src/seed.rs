@@ -13,8 +13,8 @@ use std::collections::HashMap;
 use std::fmt;
 
 use crate::config;
-use crate::url::Url;
 use ringcrawl_base::time::Duration;
+use ringcrawl_url::Url;
 
 /// A URL to begin with.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -8,7 +8,7 @@
 //! Invariants: what is taken is given back.
 //! Limits: 4 bytes a place, whatever comes. Whoever has many registrable domains has a share for each.
 
-use crate::url::SiteKey;
+use ringcrawl_url::SiteKey;
 
 /// Who holds how much.
 #[derive(Debug)]

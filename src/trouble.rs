@@ -11,9 +11,9 @@
 use std::fmt::Write as _;
 
 use crate::outcome::JobKind;
-use crate::url::{Scheme, Url};
 use ringcrawl_base::Failure;
 use ringcrawl_base::time::Duration;
+use ringcrawl_url::{Scheme, Url};
 
 /// What is known of how a host does.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

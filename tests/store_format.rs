@@ -13,9 +13,9 @@ use ringcrawl::store::fault::{ReadError, SegmentFault};
 use ringcrawl::store::read::{SegmentReader, find_segments, read_rest};
 use ringcrawl::store::recover::recover;
 use ringcrawl::store::verify::{VerifyReport, index_path, read_index, verify, verify_file};
-use ringcrawl::url::Url;
 use ringcrawl_base::Rng;
 use ringcrawl_base::Truncated;
+use ringcrawl_url::Url;
 
 use crate::rig::program::{Process, run};
 use crate::rig::{conformance, skip};

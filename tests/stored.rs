@@ -13,9 +13,9 @@ use crate::rig::web::{self, web};
 use ringcrawl::store::index::IndexEntry;
 use ringcrawl::store::read::{SegmentReader, find_segments, read_rest};
 use ringcrawl::store::verify::index_path;
-use ringcrawl::url::Url;
 use ringcrawl::web::{ModelConfig, truth};
 use ringcrawl_base::TempFolder;
+use ringcrawl_url::Url;
 
 /// One capture in an index: its line, and the bytes of its payload in the segment.
 struct Stored {

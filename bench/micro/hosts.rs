@@ -22,8 +22,8 @@ use ringcrawl::scope::Scope;
 use ringcrawl::shard::{Command, DiskEnd, DiskOp, Effect, FilesFound, Input, Setup, Shard};
 use ringcrawl::spool::SpoolOp;
 use ringcrawl::transaction::Transaction;
-use ringcrawl::url::Url;
 use ringcrawl_base::time::{Duration, Instant, WallClock};
+use ringcrawl_url::Url;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

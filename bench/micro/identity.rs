@@ -9,8 +9,8 @@ use divan::{Bencher, black_box};
 use ringcrawl::config::Config;
 use ringcrawl::http::{Method, Request};
 use ringcrawl::identity::{Signer, SigningKey};
-use ringcrawl::url::Url;
 use ringcrawl_base::time::UnixTime;
+use ringcrawl_url::Url;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

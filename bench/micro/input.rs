@@ -9,8 +9,8 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use ringcrawl::links::{self, Kinds};
-use ringcrawl::url::{Absolute, Url};
 use ringcrawl::web::{Item, Model, ModelConfig, Place, Profile};
+use ringcrawl_url::{Absolute, Url};
 
 /// An HTML page.
 pub struct Page {

@@ -28,9 +28,9 @@ use ringcrawl::scope::Scope;
 use ringcrawl::shard::{Command, DiskEnd, DiskOp, Effect, Input, Setup, Shard};
 use ringcrawl::store::{CaptureWriter, Packing};
 use ringcrawl::transaction::{Timings, Transaction};
-use ringcrawl::url::Url;
 use ringcrawl::web::{Model, ModelConfig, Profile};
 use ringcrawl_base::time::{Duration, Instant, UnixTime};
+use ringcrawl_url::Url;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -19,9 +19,9 @@ use ringcrawl::route::Partition;
 use ringcrawl::scope::Scope;
 use ringcrawl::shard::{Command, DiskEnd, DiskOp, Effect, FilesFound, Input, Setup, Shard};
 use ringcrawl::spool::SpoolOp;
-use ringcrawl::url::Url;
 use ringcrawl_base::time::{Instant, WallClock};
 use ringcrawl_base::{Rng, TempFolder};
+use ringcrawl_url::Url;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

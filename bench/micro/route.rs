@@ -5,7 +5,7 @@
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use ringcrawl::route::Partition;
-use ringcrawl::url::{Site, Url};
+use ringcrawl_url::{Site, Url};
 
 const RULES: [&str; 5] =
     ["site-hash", "host-hash", "url-hash", "hierarchical com | net org | de at ch | fr be lu", "consistent 128"];

@@ -20,7 +20,7 @@ use html5ever::tendril::StrTendril;
 use html5ever::tokenizer::states::RawKind;
 use html5ever::tokenizer::{BufferQueue, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts};
 use ringcrawl::links::{self, Budget, Kinds, Page};
-use ringcrawl::url::fingerprint;
+use ringcrawl_url::fingerprint;
 
 fn main() {
     let differ = input::pages().iter().filter(|page| page.references() != twin(&page.html)).count();

@@ -13,8 +13,8 @@ use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use ringcrawl::hops::Hops;
 use ringcrawl::scope::{BlockList, Rules, Stage, Subject};
-use ringcrawl::url::{Url, site_of};
 use ringcrawl_base::Rng;
+use ringcrawl_url::{Url, site_of};
 
 const TLDS: [&str; 8] = ["com", "org", "net", "de", "co.uk", "fr", "io", "com.br"];
 const WORDS: [&str; 10] =

@@ -18,7 +18,7 @@ use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use encoding_rs::UTF_8;
 use ringcrawl::links::{self, Kind, Kinds};
-use ringcrawl::url::{Absolute, Base, Reach, Site, Sites, Url, fingerprint};
+use ringcrawl_url::{Absolute, Base, Reach, Site, Sites, Url, fingerprint};
 
 struct Work {
     ours: Base,

@@ -42,7 +42,7 @@ fn offers() -> &'static [u64] {
     static OFFERED: OnceLock<Vec<u64>> = OnceLock::new();
     OFFERED.get_or_init(|| {
         let mut rng = Rng::new(1);
-        let fingerprint = |number: u64| ringcrawl::url::fingerprint(7, &number.to_string());
+        let fingerprint = |number: u64| ringcrawl_url::fingerprint(7, &number.to_string());
         let mut offers = Vec::new();
         for number in 0..FINGERPRINTS {
             offers.push(fingerprint(number));

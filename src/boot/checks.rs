@@ -22,7 +22,7 @@ use crate::ring;
 use crate::route::Partition;
 use crate::scope::{Outside, Scope};
 use crate::seed::{Seed, SeedOptions};
-use crate::url::{Url, fingerprint};
+use ringcrawl_url::{Url, fingerprint};
 
 /// What the crawl needs of memory and files; what is lowered to fit the memory needs no file.
 pub(super) fn size(config: &Config, seeds: &[Seed], partition: &Partition) -> Result<MemoryBudget, BootError> {

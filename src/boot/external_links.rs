@@ -20,7 +20,7 @@ use crate::hops::Hops;
 use crate::log::{LogFile, LogReader, UrlEntries};
 use crate::private;
 use crate::seed::Seed;
-use crate::url::Url;
+use ringcrawl_url::Url;
 
 /// The links that left the scope in a round.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -121,8 +121,8 @@ mod tests {
     use super::*;
     use crate::config::SeedErrors;
     use crate::log::{Log, Owner};
-    use crate::url::Found;
     use ringcrawl_base::TempFolder;
+    use ringcrawl_url::Found;
 
     #[test]
     fn what_left_the_scope_is_listed_once_and_what_found_no_room_is_not() {

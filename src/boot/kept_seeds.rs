@@ -11,7 +11,7 @@ use super::crawl_dir::DirError;
 use super::manifest::{self, Manifest};
 use super::sealed_file;
 use crate::seed::{Seed, SeedOptions};
-use crate::url::Url;
+use ringcrawl_url::Url;
 
 /// The seeds of all runs in `root`; none when there is no crawl.
 pub fn kept_seeds(root: &Path) -> Result<Vec<Seed>, DirError> {

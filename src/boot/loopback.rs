@@ -62,7 +62,7 @@ fn is_local(config: &Config, host: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::url::Url;
+    use ringcrawl_url::Url;
 
     fn checked(config: &Config, seed: &str) -> Result<PrivateAddresses, String> {
         let mut config = config.clone();

@@ -220,9 +220,9 @@ mod tests {
 
     use super::*;
     use crate::hops::Hops;
-    use crate::url::Url;
     use ringcrawl_base::Failure;
     use ringcrawl_base::TempFolder;
+    use ringcrawl_url::Url;
 
     #[test]
     fn mistakes_are_told_with_file_and_line() {

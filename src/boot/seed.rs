@@ -14,7 +14,7 @@
 use std::net::Ipv4Addr;
 
 use crate::config::nearest;
-use crate::url::Url;
+use ringcrawl_url::Url;
 
 /// Reads one seed, already trimmed.
 pub(super) fn parse(text: &str) -> Result<Url, String> {

@@ -33,8 +33,8 @@ use crate::seed::{Seed, SeedOptions, site_options, site_parts};
 use crate::shard::{FilesFound, Phase, Setup};
 use crate::stats::Totals;
 use crate::store::earlier_crawls::EarlierCrawls;
-use crate::url::SiteKey;
 use ringcrawl_base::time::Duration;
+use ringcrawl_url::SiteKey;
 
 /// What shards are told besides the configuration.
 struct Setting {

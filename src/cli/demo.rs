@@ -175,7 +175,7 @@ impl Check {
             }
         }
         let known: std::collections::BTreeSet<&str> =
-            truth.fetched.keys().chain(truth.missing.keys()).map(crate::url::Url::as_str).collect();
+            truth.fetched.keys().chain(truth.missing.keys()).map(ringcrawl_url::Url::as_str).collect();
         for url in stored.keys().filter(|url| !known.contains(url.as_str())) {
             check.beyond += 1;
             if check.examples.len() < 10 {

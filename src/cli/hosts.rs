@@ -25,9 +25,9 @@ use crate::config::Politeness;
 use crate::log::{HostNote, Listed, ListingStep, UrlState};
 use crate::ring;
 use crate::trouble::{HostHealth, Trouble};
-use crate::url::Url;
 use ringcrawl_base::Failure;
 use ringcrawl_base::time::Duration;
+use ringcrawl_url::Url;
 
 /// Arguments of the subcommand.
 #[derive(clap::Args, Debug)]
@@ -243,8 +243,8 @@ mod tests {
     use super::*;
     use crate::outcome::JobKind;
     use crate::trouble::Cause;
-    use crate::url::Scheme;
     use ringcrawl_base::Failure;
+    use ringcrawl_url::Scheme;
 
     fn host(states: &[UrlState]) -> Host {
         let mut host = Host::default();

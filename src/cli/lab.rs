@@ -31,10 +31,10 @@ use crate::lab::experiment::{
 };
 use crate::plan::{self, Losses, Memory, PageGraph, PlanError};
 use crate::store::read::find_segments;
-use crate::url::Url;
 use crate::web::{Model, ModelConfig};
 use ringcrawl_base::grouped;
 use ringcrawl_base::time::Duration;
+use ringcrawl_url::Url;
 
 /// Arguments of the subcommand.
 #[derive(clap::Args, Debug)]

@@ -12,7 +12,7 @@ use super::crawl_logs::CrawlLogs;
 use super::linkers::{Linkers, hash};
 use crate::hops::Hops;
 use crate::log::{Listed, ListingStep};
-use crate::url::Url;
+use ringcrawl_url::Url;
 
 /// The parties of a crawl.
 #[derive(Debug)]

@@ -164,7 +164,7 @@ const STOPPED: &str = "stopped by signal";
 mod tests {
     use super::*;
     use crate::boot::ExternalLinks;
-    use crate::url::Url;
+    use ringcrawl_url::Url;
 
     fn order(rounds: u32, pages_max: u64) -> Order {
         let mut config = Config::default();

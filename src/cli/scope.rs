@@ -18,7 +18,7 @@ use crate::boot::{self, ScopeFiles};
 use crate::config::{Config, SeedErrors};
 use crate::hops::Hops;
 use crate::scope::{BlockedBy, Decider, Scope, Stage, Subject, Verdict};
-use crate::url::Url;
+use ringcrawl_url::Url;
 
 /// What to do with a scope.
 #[derive(Subcommand, Debug)]

@@ -20,8 +20,8 @@ use super::output::Stdout;
 use super::parties::Parties;
 use super::urls::State;
 use crate::log::{Listed, ListingStep, UrlState};
-use crate::url::Url;
 use ringcrawl_base::Failure;
+use ringcrawl_url::Url;
 
 /// Arguments of the subcommand.
 #[derive(clap::Args, Debug)]

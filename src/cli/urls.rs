@@ -26,8 +26,8 @@ use crate::log::{self, HostNote, Listed, ListingStep, UrlState};
 use crate::outcome::Wall;
 use crate::ring;
 use crate::trouble::{HostHealth, Trouble};
-use crate::url::Url;
 use ringcrawl_base::{Failure, Truncated};
+use ringcrawl_url::Url;
 
 /// Arguments of the subcommand.
 #[derive(clap::Args, Debug)]
@@ -309,7 +309,7 @@ mod tests {
     use super::*;
     use crate::outcome::JobKind;
     use crate::trouble::Cause;
-    use crate::url::Scheme;
+    use ringcrawl_url::Scheme;
 
     #[test]
     fn a_line_a_url() {

@@ -13,9 +13,9 @@ use super::Switch;
 use super::output::{Stdout, tell};
 use crate::config::Config;
 use crate::politeness::Operators;
-use crate::url::Url;
 use crate::web::faults::ending::Ending;
 use crate::web::{Faults, Model, ModelConfig, Profile, Server, ServerConfig, truth};
+use ringcrawl_url::Url;
 
 /// Arguments of the subcommand.
 #[derive(clap::Args, Debug)]

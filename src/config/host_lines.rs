@@ -22,8 +22,8 @@ use super::text::TextForm;
 use super::unit::format_duration;
 use super::value::{Field, Value};
 use crate::scope::names;
-use crate::url::is_listed_suffix;
 use ringcrawl_base::time::Duration;
+use ringcrawl_url::is_listed_suffix;
 
 /// Most lines.
 const LINES_MAX: usize = 100_000;

@@ -66,8 +66,8 @@ pub use text::read_cpus;
 pub use value::OrNever;
 use value::Value;
 
-use crate::url::KeyRules;
 use ringcrawl_base::time::Duration;
+use ringcrawl_url::KeyRules;
 
 /// Reads a duration as the file has it, such as `250ms` or `10s`.
 pub fn read_duration(text: &str) -> Result<Duration, String> {

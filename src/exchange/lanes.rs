@@ -22,8 +22,8 @@ use super::numbering::Numbering;
 use crate::backlinks::SiteLink;
 use crate::config;
 use crate::spool::{Block, ReadFor, Spool};
-use crate::url::{Found, UrlBatch, VIA_BYTES_MAX};
 use ringcrawl_base::time::{Duration, Instant};
+use ringcrawl_url::{Found, UrlBatch, VIA_BYTES_MAX};
 
 /// The lanes to and from every other shard.
 #[derive(Debug)]

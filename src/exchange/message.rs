@@ -22,7 +22,7 @@
 pub enum MessageKind {
     /// Nothing but its acknowledgement.
     Acknowledgement = 0,
-    /// URLs, as a [`crate::url::UrlBatch`].
+    /// URLs, as a [`ringcrawl_url::UrlBatch`].
     Urls = 1,
     /// A robots.txt is asked for.
     RobotsRequest = 2,
@@ -30,7 +30,7 @@ pub enum MessageKind {
     RobotsAnswer = 3,
     /// Sites link to others: a row of [`crate::backlinks::SiteLink`].
     SiteLinks = 4,
-    /// Pages link to URLs of the receiver: a [`crate::url::UrlBatch`] of them, with their number in the place of the depth.
+    /// Pages link to URLs of the receiver: a [`ringcrawl_url::UrlBatch`] of them, with their number in the place of the depth.
     LinkCounts = 5,
 }
 

@@ -10,7 +10,7 @@
 use std::net::IpAddr;
 
 use crate::config::PrivateAddresses;
-use crate::url::{AddressClass, address_class};
+use ringcrawl_url::{AddressClass, address_class};
 
 /// Whether `addr` may be fetched from under `policy`.
 pub fn allowed(addr: IpAddr, policy: PrivateAddresses) -> bool {

@@ -23,10 +23,10 @@ use crate::http::{self, Method, Request};
 use crate::outcome::{FetchJob, JobKind};
 use crate::ring::{self, Guard};
 use crate::transaction::{Timings, Transaction};
-use crate::url::{Scheme, is_bad_port};
 use ringcrawl_base::Failure;
 use ringcrawl_base::stage::{self, Stage};
 use ringcrawl_base::time::{Instant, UnixTime};
+use ringcrawl_url::{Scheme, is_bad_port};
 
 pub(super) async fn run(hands: &Rc<Hands>, job: &FetchJob, memory: &BodyHold) -> Result<Transaction, Failure> {
     let ip = job.addr.ok_or(Failure::DnsNotFound)?;

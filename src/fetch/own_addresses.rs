@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::url::carried_v4;
+use ringcrawl_url::carried_v4;
 
 /// The list that all shards share.
 #[derive(Debug, Default)]

@@ -16,9 +16,9 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::connection::Connection;
 use crate::ring;
-use crate::url::{Scheme, Url};
 use ringcrawl_base::IntMap;
 use ringcrawl_base::time::{Duration, Instant};
+use ringcrawl_url::{Scheme, Url};
 
 /// Who a connection is to.
 #[derive(Clone, PartialEq, Eq, Debug)]

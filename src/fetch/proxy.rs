@@ -19,8 +19,8 @@ use crate::config::{Config, ProxyNames, ProxyScheme};
 use crate::http::{self, Limits, Method, Progress, ResponseReader};
 use crate::names;
 use crate::ring::Guard;
-use crate::url::{Scheme, Url};
 use ringcrawl_base::Failure;
+use ringcrawl_url::{Scheme, Url};
 
 /// One proxy, looked up.
 pub(super) struct Proxy {

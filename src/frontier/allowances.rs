@@ -15,7 +15,7 @@ use super::Frontier;
 use super::parts::{ENTRY_BYTES, Parts};
 use crate::backlinks::{LinkingSites, SiteLink};
 use crate::config::Config;
-use crate::url::SiteKey;
+use ringcrawl_url::SiteKey;
 
 /// The allowances of one shard's sites.
 #[derive(Debug, Default)]

@@ -16,8 +16,8 @@ use super::queue::{Discipline, HostQueue, Refill};
 use super::waiting::{Ticket, WaitingUrls};
 use crate::kinds::{KindFacts, Weight};
 use crate::spool::{Block, Spool};
-use crate::url::Url;
 use ringcrawl_base::time::Instant;
+use ringcrawl_url::Url;
 
 /// What waits for a host.
 #[derive(Debug, Default)]

@@ -19,9 +19,9 @@ use super::host_key;
 use super::parts::{ENTRY_BYTES, Parts};
 use crate::config;
 use crate::seed::SiteParts;
-use crate::url::{SiteKey, Url};
 use ringcrawl_base::IntMap;
 use ringcrawl_base::time::{Duration, Instant, WallClock};
+use ringcrawl_url::{SiteKey, Url};
 
 /// What a host or a site may cost; 0 is no bound.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -14,7 +14,7 @@ use std::net::IpAddr;
 use super::origin::Origin;
 use crate::politeness::{Caution, FailureStreak, GivenUp};
 use crate::trouble::Trouble;
-use crate::url::Scheme;
+use ringcrawl_url::Scheme;
 
 /// What is known of a host that was forgotten.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

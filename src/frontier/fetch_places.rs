@@ -20,9 +20,9 @@ use std::collections::hash_map::Entry;
 use super::site_records::{Record, SiteRecords};
 use super::{SHARE_PLACES, TIMES_FREE};
 use crate::site_shares::SiteShares;
-use crate::url::SiteKey;
 use ringcrawl_base::IntMap;
 use ringcrawl_base::time::{Duration, Instant};
+use ringcrawl_url::SiteKey;
 
 /// The places of a shard.
 #[derive(Debug)]

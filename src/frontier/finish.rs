@@ -16,9 +16,9 @@ use super::waiting::Ticket;
 use crate::outcome::{FetchJob, HostId, JobKind, Outcome};
 use crate::politeness::{Complaint, RetryClass, Try, is_overload};
 use crate::robots::RobotsResult;
-use crate::url::Url;
 use ringcrawl_base::time::{Duration, Instant};
 use ringcrawl_base::{Failure, Truncated};
+use ringcrawl_url::Url;
 
 /// What became of a job's URL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

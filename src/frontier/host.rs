@@ -16,9 +16,9 @@ use super::resolution::Resolution;
 use super::visit::UnderWay;
 use crate::config::Politeness;
 use crate::politeness::{FineKinds, HostPace, KindRest};
-use crate::url::{SiteKey, Url};
 use crate::waits::Wait;
 use ringcrawl_base::time::{Duration, Instant};
+use ringcrawl_url::{SiteKey, Url};
 
 /// A host and everything that waits for it.
 #[derive(Debug)]

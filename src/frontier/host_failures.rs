@@ -24,9 +24,9 @@ use crate::frontier::addresses::NextAddress;
 use crate::kinds::Tokens;
 use crate::politeness::{FailureStreak, HostPace, KindOfUrl, Try};
 use crate::robots::Fuel;
-use crate::url::Url;
 use ringcrawl_base::Failure;
 use ringcrawl_base::time::{Duration, Instant};
+use ringcrawl_url::Url;
 
 /// Whose a complaint is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -22,9 +22,9 @@ use super::{STALE_ENTRIES_MIN, TIMES_FREE, host_key};
 use crate::config::Politeness;
 use crate::outcome::HostId;
 use crate::site_shares::SiteShares;
-use crate::url::SiteKey;
 use crate::waits::{Wait, Waits};
 use ringcrawl_base::time::Instant;
+use ringcrawl_url::SiteKey;
 
 /// All hosts in memory, by name and by slot.
 #[derive(Debug)]

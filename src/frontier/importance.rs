@@ -19,8 +19,8 @@ use super::waiting::Ticket;
 use super::{Frontier, Settings};
 use crate::config::UrlOrder;
 use crate::spool::Spool;
-use crate::url::{Url, fingerprint};
 use ringcrawl_base::time::Instant;
+use ringcrawl_url::{Url, fingerprint};
 
 /// How soon a URL comes among those of its host; the highest first.
 pub type Level = u8;

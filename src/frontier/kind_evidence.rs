@@ -18,7 +18,7 @@ use crate::hops::Hops;
 use crate::kinds::{self, HostKinds, Judgment, KindFacts};
 use crate::outcome::{FetchJob, Fetched, HostId, Outcome};
 use crate::politeness::is_overload;
-use crate::url::{SiteKey, Url};
+use ringcrawl_url::{SiteKey, Url};
 
 /// What is held for all hosts of a shard.
 #[derive(Debug, Default)]

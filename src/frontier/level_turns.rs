@@ -9,7 +9,7 @@
 use super::importance::Level;
 use super::site_turns::SiteTurns;
 use crate::outcome::HostId;
-use crate::url::SiteKey;
+use ringcrawl_url::SiteKey;
 
 /// The rows.
 #[derive(Debug)]

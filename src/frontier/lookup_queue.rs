@@ -17,9 +17,9 @@ use super::site_turns::SiteTurns;
 use super::{SHARE_PLACES, TIMES_FREE};
 use crate::outcome::HostId;
 use crate::site_shares::SiteShares;
-use crate::url::SiteKey;
 use ringcrawl_base::IntMap;
 use ringcrawl_base::time::{Duration, Instant};
+use ringcrawl_url::SiteKey;
 
 /// Who is asked for, and who waits.
 #[derive(Debug)]

@@ -24,9 +24,9 @@ use crate::config::{CrawlDelayAbove, Politeness};
 use crate::politeness::{FailureStreak, RetryClass};
 use crate::robots::{Fuel, RobotsResult, Usage, VERDICT_FUEL};
 use crate::trouble::Trouble;
-use crate::url::{Scheme, Url};
 use ringcrawl_base::Failure;
 use ringcrawl_base::time::{Duration, Instant};
+use ringcrawl_url::{Scheme, Url};
 
 /// Scheme and port of a host.
 #[derive(Debug)]

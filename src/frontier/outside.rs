@@ -12,8 +12,8 @@ use super::kind_evidence::is_advised_against;
 use super::overflow::{Next, Overflow};
 use super::waiting::{Ticket, WaitingUrls};
 use crate::spool::Spool;
-use crate::url::{SiteKey, Url};
 use ringcrawl_base::time::Instant;
+use ringcrawl_url::{SiteKey, Url};
 
 /// The lanes.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use super::queue::{HostQueue, Refill};
 use super::waiting::{Ticket, WaitingUrls};
 use super::{SHORT_TAIL_BYTES, spill_tail};
 use crate::spool::{ReadFor, Spool};
-use crate::url::Url;
+use ringcrawl_url::Url;
 
 /// The queue.
 #[derive(Debug, Default)]

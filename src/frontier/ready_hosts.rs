@@ -13,7 +13,7 @@ use super::importance::Level;
 use super::level_turns::LevelTurns;
 use super::site_turns::SiteTurns;
 use crate::outcome::HostId;
-use crate::url::SiteKey;
+use ringcrawl_url::SiteKey;
 
 /// The row.
 #[derive(Debug, Default)]

@@ -10,8 +10,8 @@ use std::collections::{HashMap, HashSet};
 
 use super::host::ORIGINS_MAX;
 use crate::trouble::HostHealth;
-use crate::url::Url;
 use ringcrawl_base::time::{Duration, Instant};
+use ringcrawl_url::Url;
 
 /// A host that asks for a longer rest than others.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -16,9 +16,9 @@ use super::origin::{RulesStep, robots_wait};
 use super::robots_files::{ASK_AGAIN, Asked, Asker, Finding};
 use crate::outcome::{FetchJob, Fetched, HostId, Outcome};
 use crate::robots::{self, RobotsAnswer, RobotsRequest, RobotsResult, Rules};
-use crate::url::{SiteKey, Url};
 use ringcrawl_base::time::Instant;
 use ringcrawl_base::{Failure, Truncated};
+use ringcrawl_url::{SiteKey, Url};
 
 impl Frontier {
     /// Requests for hosts of other shards, with the shard that each is for.

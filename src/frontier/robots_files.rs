@@ -15,8 +15,8 @@ use super::STALE_ENTRIES_MIN;
 use super::rules_cache::{CachedRules, Charge, RulesCache};
 use crate::outcome::HostId;
 use crate::robots::{RobotsAnswer, RobotsRequest, RobotsResult, Rules};
-use crate::url::Url;
 use ringcrawl_base::time::{Duration, Instant};
+use ringcrawl_url::Url;
 
 /// What a file said, and until when that holds.
 pub type Finding = (RobotsResult<Rc<CachedRules>>, Instant);

@@ -8,7 +8,7 @@
 //! row costs nothing while there are no more than four, and then the one forgotten is whose fetches ended longest ago.
 //! Limits: 262,144 sites, in a megabyte and a half.
 
-use crate::url::SiteKey;
+use ringcrawl_url::SiteKey;
 
 /// How the fetches of a site were.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -9,8 +9,8 @@
 use std::collections::VecDeque;
 
 use crate::outcome::HostId;
-use crate::url::SiteKey;
 use ringcrawl_base::IntMap;
+use ringcrawl_url::SiteKey;
 
 /// The hosts.
 #[derive(Debug, Default)]

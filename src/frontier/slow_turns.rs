@@ -10,9 +10,9 @@
 use std::collections::HashMap;
 
 use crate::politeness::Key;
-use crate::url::SiteKey;
 use ringcrawl_base::IntMap;
 use ringcrawl_base::time::{Duration, Instant};
+use ringcrawl_url::SiteKey;
 
 /// The addresses.
 #[derive(Debug, Default)]

@@ -21,9 +21,9 @@ use crate::outcome::{FetchJob, HostId, JobKind};
 use crate::politeness::{GivenUp, Turns};
 use crate::robots::RobotsResult;
 use crate::spool::{Block, Spool};
-use crate::url::Url;
 use ringcrawl_base::Failure;
 use ringcrawl_base::time::{Duration, Instant};
+use ringcrawl_url::Url;
 
 /// What a host can do now.
 enum Next {

@@ -23,8 +23,8 @@ use super::site_turns::SiteTurns;
 use super::slow_turns::SlowTurns;
 use crate::outcome::HostId;
 use crate::politeness::Key;
-use crate::url::SiteKey;
 use ringcrawl_base::time::{Duration, Instant};
+use ringcrawl_url::SiteKey;
 
 /// The rows.
 #[derive(Debug, Default)]

@@ -37,7 +37,7 @@ pub fn without_credentials(request: &[u8]) -> Vec<u8> {
 mod tests {
     use super::super::{Method, Request};
     use super::*;
-    use crate::url::Url;
+    use ringcrawl_url::Url;
 
     #[test]
     fn the_rfc_s_examples() {

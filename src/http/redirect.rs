@@ -3,7 +3,7 @@
 //! Decides: which statuses redirect by their Location field (RFC 9110 section 15.4): 300 only offers a choice, 304 has none.
 //! Leaves to others: whether it is followed (`shard`).
 
-use crate::url::{Url, text_of_bytes};
+use ringcrawl_url::{Url, text_of_bytes};
 
 /// What the Location field of a response to `url` names, where its status makes that a redirect.
 pub fn redirect_target(url: &Url, status: u16, location: Option<&[u8]>) -> Option<Url> {

@@ -11,7 +11,7 @@
 //!
 //! Limits: GET and HEAD with origin-form or absolute-form targets, CONNECT (RFC 9112 section 3.2).
 
-use crate::url::Url;
+use ringcrawl_url::Url;
 
 /// What is asked of the resource.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]

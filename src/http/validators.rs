@@ -53,7 +53,7 @@ fn usable(headers: &Headers, name: &str) -> Option<Box<[u8]>> {
 mod tests {
     use super::super::{Framing, Limits, Method, Progress, Request, ResponseReader};
     use super::*;
-    use crate::url::Url;
+    use ringcrawl_url::Url;
 
     fn response(text: &str) -> super::super::Response {
         let mut reader = ResponseReader::new(Method::Get, Limits::default());

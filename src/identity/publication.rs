@@ -12,8 +12,8 @@ use super::page;
 use super::signer::WELL_KNOWN;
 use super::snippets;
 use crate::config::Config;
-use crate::url::Url;
 use ringcrawl_base::time::UnixTime;
+use ringcrawl_url::Url;
 
 /// A file to be written, by its path below the folder.
 pub type PublishedFile = (&'static str, String);

@@ -16,8 +16,8 @@ use std::collections::HashMap;
 use super::key::{SIGNATURE_BYTES, SigningKey};
 use super::message::{Parameters, push_signature, push_signature_params, signature_base};
 use crate::config::{self, SignatureAgentForm, SignedRequests};
-use crate::url::{Scheme, Url};
 use ringcrawl_base::time::UnixTime;
+use ringcrawl_url::{Scheme, Url};
 
 /// Signs requests, and remembers what it signed.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use super::directory::Directory;
 use super::publication::{ADDRESSES, CARD, DIRECTORY, DirectoryPlace, Facts, PAGE};
-use crate::url::Url;
+use ringcrawl_url::Url;
 
 /// A file that is served.
 pub(super) struct Served<'a> {

@@ -30,7 +30,7 @@ pub use tree::{KindFacts, KindTree, PAGE_WORTH};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::outcome::Fetched;
-use crate::url::Url;
+use ringcrawl_url::Url;
 
 /// How often a kind has its turn, against a kind without evidence.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Hash)]

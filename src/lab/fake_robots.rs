@@ -5,7 +5,7 @@
 //! differs from what the last host has for itself, so a crawler that takes the wrong file is found out.
 
 use super::fake_web::FakeWeb;
-use crate::url::{Scheme, Url};
+use ringcrawl_url::{Scheme, Url};
 
 /// What lies at a URL that is fetched as a robots.txt.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -14,9 +14,9 @@ use crate::outcome::{FetchJob, Fetched, JobKind, Outcome};
 use crate::politeness::operators::Group;
 use crate::politeness::{Key, Operators};
 use crate::robots::Rules;
-use crate::url::{HashedUrls, Url, site_of};
 use ringcrawl_base::Failure;
 use ringcrawl_base::time::{Duration, Instant};
+use ringcrawl_url::{HashedUrls, Url, site_of};
 
 /// Addresses that a name server told, and until when they hold.
 type ToldAddrs = (Vec<IpAddr>, Instant);

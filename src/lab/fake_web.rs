@@ -9,9 +9,9 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::url::Url;
 use ringcrawl_base::Rng;
 use ringcrawl_base::time::{Duration, Instant};
+use ringcrawl_url::Url;
 
 /// The web.
 #[derive(Clone, Debug)]

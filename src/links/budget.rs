@@ -6,7 +6,7 @@
 //! Invariants: what is taken is within its limit, but for the last link.
 
 use crate::config::{self, Sitemaps};
-use crate::url::idna_bytes;
+use ringcrawl_url::idna_bytes;
 
 /// What may still be taken from a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -14,7 +14,7 @@ use super::listed::refresh_url;
 use super::mime::{is_http_space, unquote};
 use super::scan::{ADDRESS_BYTES_MAX, ALTERNATE, Format, has_token, push_tokens};
 use super::{Budget, Kind, Kinds, Summary};
-use crate::url::{Base, Url, UrlError, text_of_bytes};
+use ringcrawl_url::{Base, Url, UrlError, text_of_bytes};
 
 /// A link of a header field.
 #[derive(Clone, Copy, Debug)]

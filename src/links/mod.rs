@@ -52,9 +52,9 @@ pub use markup::tag_end;
 pub use mime::{essence, is_html, is_in_ranges, is_media_range, is_misnamed, looks_like_html};
 pub use scan::{Advice, Format, Reference};
 
-use crate::url::{Absolute, Base, Url, UrlError};
 use ringcrawl_base::preferences::Preferences;
 use ringcrawl_base::stage::{self, Stage};
+use ringcrawl_url::{Absolute, Base, Url, UrlError};
 
 /// An HTML page as it came.
 #[derive(Clone, Copy, Debug)]

@@ -21,8 +21,8 @@ use super::listed::{self, is_space_char};
 use super::mime;
 use super::pass::{Element, Pass, Says};
 use super::value::{Decoder, Value};
-use crate::url::{Absolute, Base};
 use ringcrawl_base::preferences::Preferences;
+use ringcrawl_url::{Absolute, Base};
 
 /// A reference as the page has it.
 #[derive(Clone, Copy, Debug)]

@@ -8,8 +8,8 @@
 
 use super::EndKind;
 use crate::config::nearest;
-use crate::url::Url;
 use ringcrawl_base::Failure;
+use ringcrawl_url::Url;
 
 /// URLs that are to be asked for again.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -277,7 +277,7 @@ mod tests {
     use super::*;
     use crate::outcome::JobKind;
     use crate::trouble::{Cause, HostHealth, Trouble};
-    use crate::url::Scheme;
+    use ringcrawl_url::Scheme;
 
     fn health(host: &str) -> HostHealth {
         let trouble = |asked, origin, cause, again| Trouble {

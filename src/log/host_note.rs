@@ -12,9 +12,9 @@ use super::ends::{End, put_text, take_text};
 use super::number;
 use crate::outcome::JobKind;
 use crate::trouble::{Cause, HostHealth, Trouble};
-use crate::url::{Scheme, Url};
 use ringcrawl_base::Failure;
 use ringcrawl_base::time::Duration;
+use ringcrawl_url::{Scheme, Url};
 
 /// What a host has asked for, or brought upon itself.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -11,7 +11,7 @@
 use std::collections::VecDeque;
 
 use super::{BLOCK_BYTES, number};
-use crate::url::UrlBatch;
+use ringcrawl_url::UrlBatch;
 
 /// What is on its way to other shards.
 #[derive(Debug, Default)]

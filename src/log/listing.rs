@@ -20,8 +20,8 @@ use super::{End, EndEntries, EndKind, HostNote, LogFile, UrlEntries};
 use crate::backlinks::SiteLink;
 use crate::hops::Hops;
 use crate::outcome::Wall;
-use crate::url::{Found, UrlBatch};
 use ringcrawl_base::{Failure, Truncated};
+use ringcrawl_url::{Found, UrlBatch};
 
 /// The logs of one shard on their way into a list.
 #[derive(Debug)]

@@ -39,8 +39,8 @@ pub use waiting_sites::waiting_sites;
 use std::collections::VecDeque;
 
 use crate::backlinks::SiteLink;
-use crate::url::{Found, UrlBatch};
 use block::{BlockHead, Packer};
+use ringcrawl_url::{Found, UrlBatch};
 
 /// A file of a shard's logs.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

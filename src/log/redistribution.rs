@@ -17,9 +17,9 @@ use super::replayed::Replayed;
 use super::{Append, End, EndKind, HostNote, Log, LogFile, Owner};
 use crate::hops::Hops;
 use crate::route::{Partition, shard_of_key};
-use crate::url::{Found, SiteKey, Url, UrlBatch};
 use ringcrawl_base::IntMap;
 use ringcrawl_base::time::Duration;
+use ringcrawl_url::{Found, SiteKey, Url, UrlBatch};
 
 /// The files of both.
 pub trait RedistributedFiles {

@@ -19,8 +19,8 @@ use super::replayed::{JournalFile, Replayed};
 use super::{AskAgain, End, EndEntries, EndKind, HostNote, LogFile, RecordPlace, UrlEntries};
 use crate::backlinks::SiteLink;
 use crate::frontier::Cost;
-use crate::url::{Found, UrlBatch};
 use ringcrawl_base::Failure;
+use ringcrawl_url::{Found, UrlBatch};
 
 /// An earlier run that is taken up.
 #[derive(Debug)]

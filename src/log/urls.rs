@@ -5,7 +5,7 @@
 //! which the page that linked to them first is told. Older versions have told of none.
 
 use super::number;
-use crate::url::UrlBatch;
+use ringcrawl_url::UrlBatch;
 
 /// The content of one block.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -44,8 +44,8 @@ impl UrlEntries {
 mod tests {
     use super::super::{Log, Owner};
     use super::*;
-    use crate::url::Found;
     use ringcrawl_base::Rng;
+    use ringcrawl_url::Found;
 
     #[test]
     fn there_and_back() {

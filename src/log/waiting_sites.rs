@@ -7,7 +7,7 @@ use super::Owner;
 use super::redistribution::{EarlierShard, RedistributedFiles};
 use super::replay::{Replay, ReplayStep};
 use crate::route::{ShardWork, WaitingSites};
-use crate::url::{Url, site_of};
+use ringcrawl_url::{Url, site_of};
 
 /// Counts them in the logs of the `earlier` shards of a crawl, in so many bytes. An error is one of the files', or says that a log is not its
 /// shard's.

@@ -9,8 +9,8 @@ use crate::http::{Decoder, Limits, Method, ResponseReader};
 use crate::outcome::{FetchJob, JobKind};
 use crate::stats::Totals;
 use crate::transaction::{Timings, Transaction};
-use crate::url::{Url, UrlBatch};
 use ringcrawl_base::time::{Duration, Instant, UnixTime};
+use ringcrawl_url::{Url, UrlBatch};
 
 impl PageReader {
     /// The links that go on, its redirect among them, of the response that `bytes`, head and payload, are to a request for `url`;

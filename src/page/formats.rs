@@ -10,7 +10,7 @@
 use crate::config::Alternates as Wanted;
 use crate::hops::Hops;
 use crate::links::Format;
-use crate::url::{HashedUrls, Url};
+use ringcrawl_url::{HashedUrls, Url};
 
 /// The other formats of one page.
 pub struct Alternates {

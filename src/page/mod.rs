@@ -43,12 +43,12 @@ use crate::robots::Rules;
 use crate::scope::Scope;
 use crate::stats::Totals;
 use crate::transaction::Transaction;
-use crate::url::{HashedUrls, Repeats, fingerprint};
 use formats::Alternates;
 use links::PageLink;
 use preferences::Said;
 use ringcrawl_base::stage::{self, Stage};
 use ringcrawl_base::time::UnixTime;
+use ringcrawl_url::{HashedUrls, Repeats, fingerprint};
 
 /// Reads responses, by the configuration.
 #[derive(Clone, Debug)]

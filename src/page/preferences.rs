@@ -9,8 +9,8 @@
 use crate::http::Headers;
 use crate::links::{Summary, license_of};
 use crate::robots::Usage;
-use crate::url::{Url, text_of_bytes};
 use ringcrawl_base::preferences::{Preferences, Use};
+use ringcrawl_url::{Url, text_of_bytes};
 
 /// What is said.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -7,9 +7,9 @@ use crate::config::AdvisedAgainst;
 use crate::http::Limits;
 use crate::lab::plain_transaction;
 use crate::store::{CaptureWriter, Originals, Packing, Placed, SegmentWriter, Settings};
-use crate::url::Url;
 use ringcrawl_base::Blemish;
 use ringcrawl_base::time::{Duration, Instant, UnixTime};
+use ringcrawl_url::Url;
 
 fn job(kind: JobKind, url: &str) -> FetchJob {
     FetchJob {

@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::SiteKind;
 use super::graph::Texts;
 use super::{Counts, GraphSettings, Memory, PAGES_MAX, PageGraph, PlanError};
-use crate::url::{Url, site_of};
+use ringcrawl_url::{Url, site_of};
 
 /// A graph that is being made.
 pub(super) struct Builder<'m> {

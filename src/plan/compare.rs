@@ -184,8 +184,8 @@ mod tests {
     use super::*;
     use crate::plan::weighted::tests::{graph, random_graph};
     use crate::route::Partition;
-    use crate::url::Url;
     use ringcrawl_base::Rng;
+    use ringcrawl_url::Url;
 
     #[test]
     fn a_hand_made_web() {

@@ -19,7 +19,7 @@ use std::path::Path;
 use super::builder::Builder;
 use super::lines::Lines;
 use super::{GraphSettings, Memory, PAGES_MAX, PageGraph, PlanError, Watch};
-use crate::url::Url;
+use ringcrawl_url::Url;
 
 /// The files of a graph.
 #[derive(Clone, Copy, Debug)]

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use super::PlanError;
 use super::lines::Lines;
-use crate::url::Url;
+use ringcrawl_url::Url;
 
 /// What `key` makes of each URL of the file at `path`, with its rank; of as many URLs at most as `room` says, and why.
 ///

@@ -22,7 +22,7 @@ use crate::page::PageReader;
 use crate::store::fault::ReadError;
 use crate::store::read::{Record, SegmentReader, read_rest};
 use crate::store::segments::OPEN;
-use crate::url::Url;
+use ringcrawl_url::Url;
 
 /// What could not be read of a directory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

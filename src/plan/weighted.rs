@@ -172,8 +172,8 @@ pub(super) mod tests {
     use crate::plan::GraphSettings;
     use crate::plan::SiteKind;
     use crate::plan::builder::Builder;
-    use crate::url::Url;
     use ringcrawl_base::Rng;
+    use ringcrawl_url::Url;
 
     /// A graph of pages with bytes, each named by site and path, and links by their place in the list.
     pub(in crate::plan) fn graph(pages: &[(&str, u64)], links: &[(u32, u32)]) -> PageGraph {

@@ -94,7 +94,7 @@ const WALL_PAUSES: u32 = 16;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::url::SiteKey;
+    use ringcrawl_url::SiteKey;
 
     #[test]
     fn all_are_claimed_or_none() {

@@ -36,11 +36,11 @@ use crate::page::LongResponse;
 use crate::ring::{self, Alarm, Signal, WakeListener};
 use crate::shard::{Command, Effect, Input, Phase, Setup, Shard};
 use crate::store::Packing;
-use crate::url::Url;
 use duty::Duty;
 use reading::ReadingThread;
 use ringcrawl_base::stage::{self, Stage};
 use ringcrawl_base::time::{Duration, Instant, WallClock};
+use ringcrawl_url::Url;
 
 /// What a shard's thread is given.
 pub struct Task {

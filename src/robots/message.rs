@@ -15,9 +15,9 @@
 //! `robots.body_bytes_max` bounds.
 
 use super::Rules;
-use crate::url::Url;
 use ringcrawl_base::Failure;
 use ringcrawl_base::time::Duration;
+use ringcrawl_url::Url;
 
 /// "Fetch this as a robots.txt, and tell me how that went."
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -19,8 +19,8 @@
 use super::pattern::Pattern;
 use super::usage::UsageLines;
 use super::{Rule, Rules, second_of};
-use crate::url::text_of_bytes;
 use ringcrawl_base::time::Duration;
+use ringcrawl_url::text_of_bytes;
 
 /// Reads the rules for one agent.
 pub(super) fn parse(body: &[u8], agent_token: &str, bytes_max: usize) -> Rules {

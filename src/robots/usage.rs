@@ -12,9 +12,9 @@
 //! Limits: [`LINES_MAX`] lines of a group, [`LICENSE_BYTES_MAX`] bytes of an address; what is more says nothing.
 
 use super::pattern::{self, Pattern};
-use crate::url::text_of_bytes;
 use ringcrawl_base::fuel::{Fuel, RULE_COST};
 use ringcrawl_base::preferences::{Preferences, Use};
+use ringcrawl_url::text_of_bytes;
 
 /// What is said about the use of one URL.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

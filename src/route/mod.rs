@@ -33,7 +33,7 @@ pub use owners::{Claim, SiteOwners};
 pub use vector::{Vector, VectorBuilder, VectorUnit};
 
 use crate::config::{self, PartitionBy};
-use crate::url::{Site, Url};
+use ringcrawl_url::{Site, Url};
 
 /// The rule by which URLs are given to shards. Cheap to clone.
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use super::host_hash;
-use crate::url::{Site, Url};
+use ringcrawl_url::{Site, Url};
 
 /// What is assigned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

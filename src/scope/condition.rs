@@ -19,8 +19,8 @@ use super::surt::SurtPrefix;
 use crate::config::nearest;
 use crate::hops::{LINKS_MAX, OFFSITE_MAX};
 use crate::links::{is_in_ranges, is_media_range};
-use crate::url::{Scheme, site_of};
 use ringcrawl_base::fuel::{RULE_COST, SEARCH_COST};
+use ringcrawl_url::{Scheme, site_of};
 
 /// A condition.
 #[derive(Clone, Debug)]
@@ -404,7 +404,7 @@ fn scheme_name(scheme: Scheme) -> &'static str {
 mod tests {
     use super::*;
     use crate::hops::Hops;
-    use crate::url::Url;
+    use ringcrawl_url::Url;
 
     fn holds(condition: &str, url: &str, hops: Hops, content_type: Option<&str>) -> bool {
         let url = Url::parse(url).unwrap();

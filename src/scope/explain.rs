@@ -133,7 +133,7 @@ mod tests {
     use super::*;
     use crate::config;
     use crate::hops::Hops;
-    use crate::url::Url;
+    use ringcrawl_url::Url;
 
     #[test]
     fn what_decides_is_told_with_what_was_passed() {

@@ -42,9 +42,9 @@ use std::sync::Arc;
 use crate::config::{self, BadPorts, Config, Embeds, Follow};
 use crate::hops::Hops;
 use crate::seed::{Seed, SiteParts, site_options, site_parts};
-use crate::url::{Site, Url, is_bad_port};
 use ringcrawl_base::Failure;
 use ringcrawl_base::fuel::OutOfFuel;
+use ringcrawl_url::{Site, Url, is_bad_port};
 
 /// The crawl's scope; cheap to clone, one for each shard.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 //! Decides: names are compared as URLs have them, in lower case and in ASCII (RFC 5891), without a dot at the end: it makes no
 //! other host.
 
-use crate::url::Url;
+use ringcrawl_url::Url;
 
 /// The host of a URL as names are compared: without a dot at the end.
 pub fn bare(host: &str) -> &str {

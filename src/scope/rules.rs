@@ -145,8 +145,8 @@ fn unreached(rules: &[Rule]) -> impl Iterator<Item = (usize, String)> {
 mod tests {
     use super::*;
     use crate::hops::Hops;
-    use crate::url::Url;
     use ringcrawl_base::Rng;
+    use ringcrawl_url::Url;
 
     fn parse(text: &str) -> Result<Rules, Vec<LineError>> {
         Rules::parse("scope.rules", text.as_bytes())
@@ -297,7 +297,7 @@ mod tests {
         let is_late = stages.contains("follow") || stages == " store";
         for _ in 0..1 + rng.below(3) {
             let (host, path) = (host(rng), path(rng));
-            let site = crate::url::site_of(&host).to_owned();
+            let site = ringcrawl_url::site_of(&host).to_owned();
             let labels: Vec<&str> = host.rsplit('.').collect();
             let condition = match rng.below(15) {
                 0 => format!("host={host}"),

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::{names, spelling};
 use crate::hops::Hops;
-use crate::url::Url;
+use ringcrawl_url::Url;
 
 /// A URL as a rule sees it.
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ use std::net::Ipv4Addr;
 
 use super::subject::Subject;
 use super::{names, spelling};
-use crate::url::Scheme;
+use ringcrawl_url::Scheme;
 
 /// Such a prefix.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -104,7 +104,7 @@ impl SurtPrefix {
 mod tests {
     use super::*;
     use crate::hops::Hops;
-    use crate::url::Url;
+    use ringcrawl_url::Url;
 
     #[test]
     fn prefixes() {

@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use std::mem;
 
 use crate::frontier::host_key;
-use crate::url::Url;
+use ringcrawl_url::Url;
 
 /// Hashes of the names of hosts.
 #[derive(Debug)]

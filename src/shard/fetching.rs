@@ -18,13 +18,13 @@ use crate::outcome::{FetchJob, Fetched, JobKind, Outcome, Wall};
 use crate::page::{Page, PageRead};
 use crate::store::{self, HostAddresses, Note, Placed};
 use crate::transaction::Transaction;
-use crate::url::Url;
 use crate::waits::{Wait, Waits};
 use ringcrawl_base::Failure;
 use ringcrawl_base::grouped;
 use ringcrawl_base::stage::{self, Stage};
 use ringcrawl_base::time::{Duration, Instant, UnixTime};
 use ringcrawl_base::{IntMap, IntSet};
+use ringcrawl_url::Url;
 
 /// Jobs in flight, by their number, with the instant at which they began.
 #[derive(Debug, Default)]

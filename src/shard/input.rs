@@ -11,9 +11,9 @@ use crate::scope::Scope;
 use crate::spool::Block;
 use crate::store::Dictionary;
 use crate::transaction::Transaction;
-use crate::url::Url;
 use ringcrawl_base::Failure;
 use ringcrawl_base::time::{Instant, WallClock};
+use ringcrawl_url::Url;
 
 /// Something happened.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 
 use super::network::Witness;
-use crate::url::{HashedUrls, KeyRules, SiteKey, Url, UrlBatch, fingerprint, fingerprint_of_bytes};
+use ringcrawl_url::{HashedUrls, KeyRules, SiteKey, Url, UrlBatch, fingerprint, fingerprint_of_bytes};
 
 /// Fingerprints of one crawl.
 #[derive(Debug)]

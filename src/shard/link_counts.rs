@@ -15,9 +15,9 @@ use crate::config::{Config, ExchangeMode, UrlOrder};
 use crate::exchange::message::MessageKind;
 use crate::hops::Hops;
 use crate::outcome::{FetchJob, JobKind};
-use crate::url::{Url, UrlBatch, VIA};
 use ringcrawl_base::stage::{self, Stage};
 use ringcrawl_base::time::Instant;
+use ringcrawl_url::{Url, UrlBatch, VIA};
 
 /// Links to URLs of other shards that were found and not told yet.
 #[derive(Debug)]

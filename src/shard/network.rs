@@ -26,10 +26,10 @@ use crate::log::HostNote;
 use crate::outcome::{FetchJob, JobKind, Outcome};
 use crate::transaction::Transaction;
 use crate::trouble::{Cause, Trouble};
-use crate::url::{AddressClass, Url, address_class, owner_of};
 use ringcrawl_base::IntSet;
 use ringcrawl_base::time::Instant;
 use ringcrawl_base::{Failure, Truncated};
+use ringcrawl_url::{AddressClass, Url, address_class, owner_of};
 
 /// How a request ended, as evidence of whether the network works.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

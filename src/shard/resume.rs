@@ -11,9 +11,9 @@ use crate::hops::Hops;
 use crate::log::{End, EndKind, HostNote, Replay, ReplayStep};
 use crate::route::Claim;
 use crate::spool::ReadFor;
-use crate::url::{Found, Site, Url, UrlBatch};
 use crate::visited::Seen;
 use ringcrawl_base::time::{Duration, Instant};
+use ringcrawl_url::{Found, Site, Url, UrlBatch};
 
 impl Shard {
     /// Asks for the next piece of an earlier run's logs; `false` when there is none.

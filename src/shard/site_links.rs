@@ -11,10 +11,10 @@ use super::Shard;
 use crate::backlinks::SiteLink;
 use crate::config::ExchangeMode;
 use crate::frontier::Allowances;
-use crate::url::{SiteKey, Url};
 use ringcrawl_base::RecentHashes;
 use ringcrawl_base::stage::{self, Stage};
 use ringcrawl_base::time::Instant;
+use ringcrawl_url::{SiteKey, Url};
 
 /// What a shard needs to count them; `None` in a shard that counts none.
 #[derive(Debug, Default)]

@@ -22,7 +22,7 @@ use crate::outcome::{FetchJob, JobKind};
 use crate::spool::SpoolOp;
 use crate::store::{CaptureWriter, Packing, SegmentOp};
 use crate::transaction::Transaction;
-use crate::url::{SiteKey, UrlBatch};
+use ringcrawl_url::{SiteKey, UrlBatch};
 
 /// A shard with what its disk holds.
 struct Rig {

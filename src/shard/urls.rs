@@ -10,10 +10,10 @@ use crate::hops::Hops;
 use crate::log::{End, EndKind};
 use crate::outcome::{FetchJob, JobKind};
 use crate::scope::Outside;
-use crate::url::{Found, HashedUrls, Site, SiteKey, Url, UrlBatch, VIA};
 use crate::visited::Seen;
 use ringcrawl_base::stage::{self, Stage};
 use ringcrawl_base::time::Instant;
+use ringcrawl_url::{Found, HashedUrls, Site, SiteKey, Url, UrlBatch, VIA};
 
 impl Shard {
     /// The links of a response are found; what is another site's is so far off-site.

@@ -5,9 +5,9 @@
 use super::{DiskEnd, DiskOp, Effect, Phase, Shard};
 use crate::frontier::WaitingUrls;
 use crate::spool::{Block, ReadFor};
-use crate::url::UrlBatch;
 use ringcrawl_base::stage::{self, Stage};
 use ringcrawl_base::time::Instant;
+use ringcrawl_url::UrlBatch;
 
 /// What the disk has been given and has not done.
 #[derive(Debug, Default)]

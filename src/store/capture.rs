@@ -27,10 +27,10 @@ use super::originals::{Original, Originals, PAYLOAD_BYTES_MIN};
 use super::record::{RecordId, RecordIds, write_field, write_number};
 use crate::config::DigestAlgorithm;
 use crate::links::Directives;
-use crate::url::Url;
 use ringcrawl_base::Truncated;
 use ringcrawl_base::preferences::Preferences;
 use ringcrawl_base::time::UnixTime;
+use ringcrawl_url::Url;
 
 /// One fetched page, as the hands have it.
 #[derive(Clone, Copy, Debug)]

@@ -20,8 +20,8 @@ use super::index::IndexEntry;
 use super::verify::index_path;
 use crate::config::DigestAlgorithm;
 use crate::plain_file;
-use crate::url::Url;
 use ringcrawl_base::time::UnixTime;
+use ringcrawl_url::Url;
 
 /// Their captures; empty when there are none.
 #[derive(Debug, Default)]
@@ -165,7 +165,7 @@ const LINE_BYTES_MAX: u64 = 256 << 10;
 mod tests {
     use super::*;
     use crate::store::index::Index;
-    use crate::url::Url;
+    use ringcrawl_url::Url;
 
     fn line(url: &str, time: &str, digest: &str, mime: &str) -> String {
         let entry = IndexEntry {

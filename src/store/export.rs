@@ -297,9 +297,9 @@ mod tests {
     use super::super::{Capture, SegmentWriter, Settings};
     use super::*;
     use crate::links::Directives;
-    use crate::url::Url;
     use ringcrawl_base::preferences::{Preferences, Use};
     use ringcrawl_base::time::UnixTime;
+    use ringcrawl_url::Url;
 
     impl Truncate for Cursor<Vec<u8>> {
         fn truncate(&mut self, bytes: u64) -> io::Result<()> {

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use super::record::write_decimal;
 use crate::links;
-use crate::url::{Url, write_surt};
+use ringcrawl_url::{Url, write_surt};
 
 /// What an index says of one capture.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

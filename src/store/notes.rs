@@ -11,8 +11,8 @@ use std::net::IpAddr;
 use super::StoreError;
 use super::capture::{CaptureWriter, Pays};
 use super::record::{RecordId, write_field, write_number};
-use crate::url::Url;
 use ringcrawl_base::time::{Duration, UnixTime};
+use ringcrawl_url::Url;
 
 /// What is to be told of the crawl besides responses.
 #[derive(Clone, Copy, Debug)]

@@ -17,9 +17,9 @@ use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 use super::earlier_crawls::EarlierCrawls;
 use crate::config::{self, RepeatedBodies};
-use crate::url::Url;
 use ringcrawl_base::IntMap;
 use ringcrawl_base::time::UnixTime;
+use ringcrawl_url::Url;
 
 /// The capture that holds a payload.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -17,9 +17,9 @@ use super::read::{Record, SegmentReader, Trailer};
 use super::warc::HttpHead;
 use crate::http::redirect_target;
 use crate::links::Directives;
-use crate::url::Url;
 use ringcrawl_base::preferences::Preferences;
 use ringcrawl_base::time::UnixTime;
+use ringcrawl_url::Url;
 
 /// What can be kept of a segment.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use super::Capture;
 use super::head::Undone;
-use crate::url::Url;
 use ringcrawl_base::time::UnixTime;
+use ringcrawl_url::Url;
 
 /// A page of `url` with this body.
 pub(super) fn capture<'a>(url: &'a Url, body: &'a [u8]) -> Capture<'a> {

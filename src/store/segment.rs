@@ -22,8 +22,8 @@ use super::notes::Note;
 use super::originals::Originals;
 use super::record::{RecordId, RecordIds};
 use crate::config::Config;
-use crate::url::Url;
 use ringcrawl_base::time::{Duration, UnixTime};
+use ringcrawl_url::Url;
 
 /// What a writer needs to know of the crawl.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

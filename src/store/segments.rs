@@ -11,8 +11,8 @@ use std::collections::VecDeque;
 use super::container::suffix;
 use super::dictionary::{Dictionary, Training};
 use super::{Capture, Names, Note, Originals, Placed, Records, SegmentWriter, Settings, StoreError};
-use crate::url::Url;
 use ringcrawl_base::time::{Duration, Instant, UnixTime};
+use ringcrawl_url::Url;
 
 /// What is to be done with the open segment, in this order.
 #[derive(Clone, PartialEq, Eq, Debug)]

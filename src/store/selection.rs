@@ -11,9 +11,9 @@ use super::index::IndexEntry;
 use super::read::Record;
 use super::recover::{preferences_of, robots_of};
 use crate::links::Directives;
-use crate::url::Url;
 use ringcrawl_base::preferences::{Preferences, Use};
 use ringcrawl_base::time::UnixTime;
+use ringcrawl_url::Url;
 
 /// What becomes of pages that say noindex.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

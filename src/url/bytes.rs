@@ -247,7 +247,7 @@ mod tests {
         }
         // The same URL as by UTF-8, where it is UTF-8.
         let escaped = text_of_bytes("/é?ü".as_bytes()).into_owned() + &text_of_bytes(b"&\xe9");
-        let url = crate::url::Url::parse("http://a.test/").unwrap().join(&escaped).unwrap();
+        let url = crate::Url::parse("http://a.test/").unwrap().join(&escaped).unwrap();
         assert_eq!(url.as_str(), "http://a.test/%C3%A9?%C3%BC&%E9");
     }
 

@@ -79,7 +79,7 @@ const PROBES_MAX: usize = 256;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::url::fingerprint;
+    use crate::fingerprint;
     use ringcrawl_base::Rng;
     use std::collections::HashSet;
 

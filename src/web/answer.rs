@@ -11,7 +11,7 @@ use super::gzip::Sink;
 use super::model::Model;
 use super::place::{Item, OriginVariant, Place};
 use super::site::push_number;
-use crate::url::Url;
+use ringcrawl_url::Url;
 
 /// A response but for its body, which is written to a buffer.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -25,7 +25,7 @@ use super::place::{Item, OriginVariant, Place};
 use super::site::push_number;
 use super::watch::{Arrival, Keys, Observer};
 use crate::ring::unix_now;
-use crate::url::Scheme;
+use ringcrawl_url::Scheme;
 
 /// What the connections of one thread share.
 #[derive(Debug)]

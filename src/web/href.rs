@@ -12,7 +12,7 @@ use super::model::Model;
 use super::noise;
 use super::place::{Item, OriginVariant, Place, WORDS, origin_of};
 use super::site::{HostLabel, Site, push_number};
-use crate::url::Scheme;
+use ringcrawl_url::Scheme;
 
 /// What a page's references are resolved against.
 #[derive(Debug)]
@@ -253,7 +253,7 @@ fn push_relative(directory: &[u8], path: &[u8], out: &mut Vec<u8>) {
 mod tests {
     use super::super::model::ModelConfig;
     use super::*;
-    use crate::url::Url;
+    use ringcrawl_url::Url;
     use std::collections::BTreeSet;
 
     #[test]

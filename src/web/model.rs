@@ -15,7 +15,7 @@ use super::faults::{Fault, Faults, ending};
 use super::place::{Item, Place};
 use super::pool::Pool;
 use super::site::{HostLabel, Site, split_host};
-use crate::url::{Scheme, Url};
+use ringcrawl_url::{Scheme, Url};
 
 /// What defines a synthetic web.
 #[derive(Clone, Debug, PartialEq)]

@@ -12,7 +12,7 @@ use super::faults::Fault;
 use super::faults::spot::Spot;
 use super::model::{ENDLESS_PAGES, Model};
 use super::site::{HostLabel, Site, parse_number, push_number};
-use crate::url::{Scheme, Url};
+use ringcrawl_url::{Scheme, Url};
 
 /// An address of the synthetic web, by meaning.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]

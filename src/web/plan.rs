@@ -14,7 +14,7 @@ use super::faults::spot::Spot;
 use super::model::{Model, Profile};
 use super::place::{Item, OriginVariant, Place};
 use super::site::{HostLabel, Site};
-use crate::url::Url;
+use ringcrawl_url::Url;
 
 /// How much a page holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -22,7 +22,7 @@ use super::model::Model;
 use super::names;
 use super::server::{bind, ipv4};
 use super::watch::Observer;
-use crate::url::Scheme;
+use ringcrawl_url::Scheme;
 
 /// What one thread does.
 pub(super) struct ThreadJob {

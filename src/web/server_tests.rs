@@ -15,7 +15,7 @@ use super::faults::spot::Spot;
 use super::model::ModelConfig;
 use super::place::{Item, Place};
 use super::server::{Running, Server, ServerConfig};
-use crate::url::{Scheme, Url};
+use ringcrawl_url::{Scheme, Url};
 
 /// Head fields (lower-case names) and body of one response.
 struct Response {

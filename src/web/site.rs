@@ -226,7 +226,7 @@ mod tests {
                 let (found, prefix) = split_host(&host).unwrap();
                 assert_eq!(found, number);
                 assert!(["", "www", "blog", "shop"].contains(&prefix));
-                assert_eq!(crate::url::site_of(&host), format!("s{number}.test"));
+                assert_eq!(ringcrawl_url::site_of(&host), format!("s{number}.test"));
             }
         }
         for bad in ["", ".test", "s.test", "sx.test", "s01.test", "s1.tes", "s99999999999.test", "test"] {

@@ -15,7 +15,7 @@ use super::faults::{Fault, pages};
 use super::model::Model;
 use super::place::{Item, Place};
 use crate::config::Config;
-use crate::url::Url;
+use ringcrawl_url::Url;
 
 /// What there is to find.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

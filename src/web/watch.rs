@@ -18,7 +18,7 @@ use super::gaps::{GapReport, Gaps};
 use super::model::Model;
 use super::place::{Item, Place};
 use crate::politeness::Operators;
-use crate::url::{Scheme, fingerprint, site_of};
+use ringcrawl_url::{Scheme, fingerprint, site_of};
 
 /// What the server saw.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]

@@ -9,7 +9,7 @@ use std::io::Read;
 use std::path::Path;
 
 use ringcrawl::links::{Kind, Kinds, scan_raw};
-use ringcrawl::url::Absolute;
+use ringcrawl_url::Absolute;
 use serde_json::Value;
 
 use crate::rig::conformance;

@@ -5,7 +5,7 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use ringcrawl::url::{Base, Scheme, Url, site_of};
+use ringcrawl_url::{Base, Scheme, Url, site_of};
 use serde_json::Value;
 
 use crate::rig::conformance;

@@ -7,10 +7,10 @@ use ringcrawl::http::{Headers, Limits, decode_content};
 use ringcrawl::store::index::IndexEntry;
 use ringcrawl::store::read::{SegmentReader, find_segments, read_rest};
 use ringcrawl::store::verify::index_path;
-use ringcrawl::url::Url;
 use ringcrawl::web::faults::ending::Ending;
 use ringcrawl::web::truth::{Expected, Truth};
 use ringcrawl::web::{Item, Model};
+use ringcrawl_url::Url;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// One response as it was stored.

@@ -170,7 +170,7 @@ fn a_proxy_may_look_names_up() {
         // An address in the URL is judged here, and a stand-in is one for its own host alone.
         assert_eq!(get(&hands, &by_address).await.err(), Some(Failure::AddressForbidden));
         let mut other = named.clone();
-        other.url = ringcrawl::url::Url::parse("http://other.test/").expect("url");
+        other.url = ringcrawl_url::Url::parse("http://other.test/").expect("url");
         assert_eq!(hands.exchange(&other).await.err(), Some(Failure::AddressForbidden));
     });
 }

@@ -1,8 +1,8 @@
 //! Ends that were asked for, the numbers afterwards, and the programs that read what is there.
 
-use ringcrawl::url::Url;
 use ringcrawl::web::ModelConfig;
 use ringcrawl::web::truth::reachable;
+use ringcrawl_url::Url;
 
 use crate::rig::harvest::{Verdict, open_files, stored};
 use crate::rig::program::run;

@@ -6,9 +6,9 @@ use std::path::Path;
 use ringcrawl::links::{self, Budget, Kinds, Page};
 use ringcrawl::store::content::content;
 use ringcrawl::store::read::{SegmentReader, find_segments, read_rest};
-use ringcrawl::url::Url;
 use ringcrawl::web::ModelConfig;
 use ringcrawl_base::TempFolder;
+use ringcrawl_url::Url;
 
 use crate::rig::program::run;
 use crate::rig::web::{self, web};

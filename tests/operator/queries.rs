@@ -48,7 +48,7 @@ fn of(list: &List, state: &str) -> BTreeSet<String> {
 /// What a list is when the crawl is over.
 #[track_caller]
 fn agrees(list: &List, truth: &Truth) {
-    let texts = |urls: Vec<&ringcrawl::url::Url>| urls.into_iter().map(ToString::to_string).collect::<BTreeSet<_>>();
+    let texts = |urls: Vec<&ringcrawl_url::Url>| urls.into_iter().map(ToString::to_string).collect::<BTreeSet<_>>();
     assert_eq!(of(list, "fetched"), texts(truth.fetched.keys().chain(truth.missing.keys()).collect()));
     assert_eq!(of(list, "denied"), texts(truth.denied.iter().collect()));
     assert_eq!((of(list, "failed").len(), of(list, "waiting").len()), (0, 0));

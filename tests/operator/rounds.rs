@@ -3,10 +3,10 @@
 use std::collections::{BTreeSet, HashSet};
 
 use ringcrawl::links::{Kinds, scan_raw};
-use ringcrawl::url::{Absolute, Url};
 use ringcrawl::web::truth::reachable;
 use ringcrawl::web::{Model, ModelConfig};
 use ringcrawl_base::TempFolder;
+use ringcrawl_url::{Absolute, Url};
 
 use crate::rig::harvest::stored;
 use crate::rig::program::{run, start};

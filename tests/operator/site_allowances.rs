@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::net::SocketAddr;
 
-use ringcrawl::url::Url;
 use ringcrawl_base::TempFolder;
+use ringcrawl_url::Url;
 
 use crate::rig::harvest::{Harvest, stored};
 use crate::rig::program::run;

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ringcrawl::url::Url;
 use ringcrawl::web::ModelConfig;
 use ringcrawl_base::TempFolder;
+use ringcrawl_url::Url;
 
 use super::seeds::{config, names_server, page};
 use crate::rig::harvest::{Harvest, stored};

@@ -11,9 +11,9 @@ use ringcrawl::fetch::Hands;
 use ringcrawl::outcome::{FetchJob, JobKind};
 use ringcrawl::ring::Runtime;
 use ringcrawl::transaction::Transaction;
-use ringcrawl::url::Url;
 use ringcrawl_base::Failure;
 use ringcrawl_base::time::Instant;
+use ringcrawl_url::Url;
 
 pub const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 

@@ -6,11 +6,11 @@ use ringcrawl::links::Directives;
 use ringcrawl::store::head::{Undone, write_stored_head};
 use ringcrawl::store::warc::HttpHead;
 use ringcrawl::store::{Capture, Packing, SegmentWriter, Settings, write_field};
-use ringcrawl::url::Url;
 use ringcrawl_base::Rng;
 use ringcrawl_base::Truncated;
 use ringcrawl_base::preferences::{Preferences, Use};
 use ringcrawl_base::time::UnixTime;
+use ringcrawl_url::Url;
 
 /// The name of every segment made here.
 pub const NAME: &str = "sample-00-000001.warc.zst";

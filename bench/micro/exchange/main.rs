@@ -25,9 +25,9 @@ use ringcrawl::config::{Config, PrivateAddresses};
 use ringcrawl::fetch::Hands;
 use ringcrawl::outcome::{FetchJob, JobKind};
 use ringcrawl::ring::{self, Runtime, Sampler, Thread};
-use ringcrawl::url::Url;
 use ringcrawl_base::stage::Stage;
 use ringcrawl_base::time::Instant;
+use ringcrawl_url::Url;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

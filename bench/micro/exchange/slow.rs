@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ringcrawl::fetch::Hands;
 use ringcrawl::ring;
-use ringcrawl::url::Url;
+use ringcrawl_url::Url;
 
 use super::{BODY_BYTES, Server, cpu_time, get, median, resident_kib, with_hands};
 

@@ -3,8 +3,8 @@
 use super::*;
 use crate::boot::manifest::FORMAT;
 use crate::seed::SeedOptions;
-use crate::url::Url;
 use ringcrawl_base::TempFolder;
+use ringcrawl_url::Url;
 
 fn manifest() -> Manifest {
     Manifest {

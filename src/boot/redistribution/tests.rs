@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::boot::manifest::FORMAT;
 use crate::log::{Log, Owner};
-use crate::url::Found;
 use ringcrawl_base::{Rng, TempFolder};
+use ringcrawl_url::Found;
 
 fn manifest(shards: u16) -> Manifest {
     Manifest {

@@ -13,9 +13,9 @@ use super::layout::Layout;
 use crate::cli::Switch;
 use crate::config::{Config, ConfigError};
 use crate::hops::LINKS_MAX;
-use crate::url::Url;
 use crate::web::{Model, ModelConfig, Profile};
 use ringcrawl_base::time::Duration;
+use ringcrawl_url::Url;
 
 /// Workloads by name.
 #[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]

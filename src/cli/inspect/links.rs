@@ -18,7 +18,7 @@ use crate::cli::output::{Stdout, tell};
 use crate::config::{self, Sitemaps};
 use crate::http;
 use crate::links::{self, Budget, Document, Kind, Kinds, Page, Summary, Xml};
-use crate::url::{Absolute, Url};
+use ringcrawl_url::{Absolute, Url};
 
 /// Arguments of the subcommand.
 #[derive(clap::Args, Debug)]

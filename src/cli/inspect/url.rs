@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use serde::{Deserialize, Serialize};
 
 use crate::cli::output::{self, tell};
-use crate::url::Absolute;
+use ringcrawl_url::Absolute;
 
 /// Arguments of the subcommand.
 #[derive(clap::Args, Debug)]

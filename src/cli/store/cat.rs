@@ -25,7 +25,7 @@ use crate::store::read::{Record, SegmentReader, read_rest};
 use crate::store::source::Coding;
 use crate::store::verify::index_path;
 use crate::store::warc::HttpHead;
-use crate::url::{Url, surt};
+use ringcrawl_url::{Url, surt};
 
 /// Arguments of `store cat`.
 #[derive(clap::Args, Debug)]

@@ -6,7 +6,7 @@
 
 use crate::log;
 use crate::store::selection::UrlChoice;
-use crate::url::Url;
+use ringcrawl_url::Url;
 
 /// Options of what takes URLs.
 #[derive(clap::Args, Clone, PartialEq, Eq, Debug, Default)]

@@ -13,8 +13,8 @@ use crate::hops::Hops;
 use crate::log::{HostNote, Listed, ListingStep, UrlState};
 use crate::outcome::Wall;
 use crate::trouble::Trouble;
-use crate::url::{SiteKey, Url, site_of};
 use ringcrawl_base::{Failure, Truncated};
+use ringcrawl_url::{SiteKey, Url, site_of};
 
 /// What was read.
 #[derive(Debug)]

@@ -13,8 +13,8 @@ use crate::config::Config;
 use crate::http;
 use crate::page::wall;
 use crate::robots::{Decisive, Meaning, Rules, meaning};
-use crate::url::Url;
 use ringcrawl_base::Truncated;
+use ringcrawl_url::Url;
 
 /// What was found.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

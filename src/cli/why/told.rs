@@ -15,10 +15,10 @@ use crate::hops::Hops;
 use crate::log::UrlState;
 use crate::outcome::{JobKind, Wall};
 use crate::trouble::{Cause, Trouble, words};
-use crate::url::Url;
 use ringcrawl_base::grouped;
 use ringcrawl_base::time::UnixTime;
 use ringcrawl_base::{Failure, Truncated};
+use ringcrawl_url::Url;
 
 /// The answer, and what it rests on.
 pub(super) fn as_text(known: &Known) -> String {

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use crate::cli::linkers::{Linkers, hash};
 use crate::hops::Hops;
 use crate::log::Listed;
-use crate::url::Url;
+use ringcrawl_url::Url;
 
 /// The pages that led to a URL, the nearest first.
 #[derive(Debug, Default)]

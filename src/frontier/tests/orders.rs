@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use super::*;
 use crate::config::UrlOrder;
 use crate::frontier::link_counts::ENTRY_BYTES as COUNT_BYTES;
-use crate::url::fingerprint;
 use ringcrawl_base::Rng;
+use ringcrawl_url::fingerprint;
 
 const ALL: [UrlOrder; 5] =
     [UrlOrder::BreadthFirst, UrlOrder::DepthFirst, UrlOrder::Random, UrlOrder::Backlinks, UrlOrder::Rank];

@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, HashMap};
 use super::{Cookie, drawer};
 use crate::config;
 use crate::http::Headers;
-use crate::url::Url;
 use ringcrawl_base::time::UnixTime;
+use ringcrawl_url::Url;
 
 /// What a jar may hold.
 #[derive(Clone, Copy, Debug)]

@@ -14,9 +14,9 @@ mod jar;
 
 pub use jar::{CookieLimits, Jar};
 
-use crate::url::{Scheme, Url, is_public_suffix, site_of};
 use date::cookie_date;
 use ringcrawl_base::time::UnixTime;
+use ringcrawl_url::{Scheme, Url, is_public_suffix, site_of};
 
 /// One cookie.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -24,9 +24,9 @@ use crate::route::Partition;
 use crate::scope::Scope;
 use crate::shard::{Command, Effect, Input, Phase, Setup, Shard, ShardReport};
 use crate::store::{CaptureWriter, Packing};
-use crate::url::Url;
 use ringcrawl_base::Rng;
 use ringcrawl_base::time::{Duration, Instant, UnixTime, WallClock};
+use ringcrawl_url::Url;
 
 /// What is crawled, and how.
 #[derive(Debug)]

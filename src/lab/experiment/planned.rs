@@ -12,7 +12,7 @@ use crate::exchange::Replicated;
 use crate::frontier::Ranks;
 use crate::plan::{self, Memory, PageGraph, PlanError, Unit};
 use crate::route::{Partition, VectorBuilder, VectorUnit};
-use crate::url::fingerprint;
+use ringcrawl_url::fingerprint;
 
 /// What is known of a graph.
 #[derive(Debug)]

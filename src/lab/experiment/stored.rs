@@ -19,8 +19,8 @@ use crate::plan::{self, PageGraph, PlanError};
 use crate::route::Partition;
 use crate::store::fault::ReadError;
 use crate::store::read::SegmentReader;
-use crate::url::{Site, Url};
 use ringcrawl_base::time::{Duration, UnixTime};
+use ringcrawl_url::{Site, Url};
 
 /// The row of the crawl that `manifest` is of, whose URLs are where `partition` has them, and whose `graph` is that of all URLs known.
 pub fn measure(

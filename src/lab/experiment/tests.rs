@@ -7,9 +7,9 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::*;
 use crate::plan::{EdgeFiles, GraphSettings, Memory, PageGraph, SiteKind, read_edges};
 use crate::route::Partition;
-use crate::url::Url;
 use ringcrawl_base::time::Duration;
 use ringcrawl_base::{Rng, TempFolder};
+use ringcrawl_url::Url;
 
 /// A graph of links of URLs.
 fn graph(links: &[(String, String)]) -> PageGraph {

@@ -6,7 +6,7 @@ use super::*;
 use crate::log::{End, EndKind, Log, Owner, Replay, read_ends};
 use crate::spool::Block;
 use crate::store::frame::FrameWriter;
-use crate::url::Found;
+use ringcrawl_url::Found;
 
 const OWNER: Owner = Owner { crawl: 1, shard: 0 };
 

@@ -6,8 +6,8 @@ use super::events::Event;
 use super::{Simulation, TICK, millis};
 use crate::control::{Cause, NetworkView, Observation};
 use crate::shard::{Command, Input, NetworkReport, Phase, Shard, ShardReport};
-use crate::url::Url;
 use ringcrawl_base::time::{Duration, Instant};
+use ringcrawl_url::Url;
 
 impl Simulation {
     /// The housekeeping thread looks at the shards.

@@ -11,9 +11,9 @@ use super::Simulation;
 use crate::log::{self, EndKind, LogFile};
 use crate::shard::URL_TIMES_FREE;
 use crate::stats::Known;
-use crate::url::Url;
 use ringcrawl_base::Failure;
 use ringcrawl_base::time::{Duration, Instant};
+use ringcrawl_url::Url;
 
 /// How a simulated crawl ended.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -17,9 +17,9 @@ use crate::politeness::Operators;
 use crate::route::{Partition, Vector, VectorBuilder, VectorUnit};
 use crate::scope::Scope;
 use crate::shard::{Phase, Setup, Shard};
-use crate::url::fingerprint;
 use ringcrawl_base::Rng;
 use ringcrawl_base::time::{Duration, Instant, WallClock};
+use ringcrawl_url::fingerprint;
 
 /// The configuration and what follows from it.
 #[derive(Debug)]

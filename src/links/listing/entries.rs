@@ -15,7 +15,7 @@ use encoding_rs::{Encoding, UTF_8};
 
 use super::super::{Budget, Kind, Kinds, Sitemap, Summary};
 use super::trim;
-use crate::url::{Base, Repeats, Url, UrlError, fingerprint};
+use ringcrawl_url::{Base, Repeats, Url, UrlError, fingerprint};
 
 /// Bytes of a sitemap that are read, in UTF-8 (sitemaps.org: 50 MiB, 52,428,800 bytes, uncompressed).
 pub(super) const SITEMAP_BYTES_MAX: u64 = 50 << 20;

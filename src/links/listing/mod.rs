@@ -22,9 +22,9 @@ use quick_xml::Reader;
 use quick_xml::events::Event;
 
 use super::{Budget, Kind, Kinds, Page, Sitemap, Summary, charset};
-use crate::url::{Base, Url};
 use entries::Listed;
 use reading::{Reading, referred};
+use ringcrawl_url::{Base, Url};
 
 /// What an XML document is.
 #[derive(Clone, Debug)]

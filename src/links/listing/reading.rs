@@ -19,7 +19,7 @@ use super::super::Kind;
 use super::super::budget::IDNA_BYTES_MAX;
 use super::entries::Listed;
 use super::has_scheme;
-use crate::url::{Base, Url, idna_bytes};
+use ringcrawl_url::{Base, Url, idna_bytes};
 
 /// Most elements inside one another that are remembered.
 const DEPTH_MAX: usize = 256;

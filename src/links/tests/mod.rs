@@ -11,8 +11,8 @@ mod twin;
 use std::path::{Path, PathBuf};
 
 use super::{Budget, Kind, Kinds, Page, Summary, scan, scan_raw};
-use crate::url::{Absolute, Url};
 use ringcrawl_base::Rng;
+use ringcrawl_url::{Absolute, Url};
 
 /// A folder of the conformance data beside the project, if it is there; where CI is set, it has to be.
 fn conformance(part: &str) -> Option<PathBuf> {

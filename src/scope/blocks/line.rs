@@ -6,7 +6,7 @@
 
 use super::ranges::Cidr;
 use crate::scope::names;
-use crate::url::Url;
+use ringcrawl_url::Url;
 
 /// What is blocked.
 #[derive(Clone, PartialEq, Eq, Debug)]

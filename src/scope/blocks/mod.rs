@@ -17,10 +17,10 @@ mod texts;
 use std::net::IpAddr;
 
 use super::{names, spelling};
-use crate::url::Url;
 use ranges::Ranges;
 pub use reading::{BlockListReader, Mistakes};
 pub use recent::ClearHosts;
+use ringcrawl_url::Url;
 use texts::Texts;
 
 /// What no request is made to.

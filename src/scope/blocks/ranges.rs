@@ -6,7 +6,7 @@
 
 use std::net::IpAddr;
 
-use crate::url::carried_v4;
+use ringcrawl_url::carried_v4;
 
 /// Ranges of addresses.
 #[derive(Debug, Default)]

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::hops::Hops;
-use crate::url::{HashedUrls, fingerprint};
 use ringcrawl_base::Rng;
+use ringcrawl_url::{HashedUrls, fingerprint};
 
 /// A page's links, some of them twice, of both shards and of neither, by the ways in which links are found.
 fn links(rng: &mut Rng, hosts: &[String], urls: u64) -> HashedUrls {

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use lol_html::html_content::Element;
 use lol_html::{HtmlRewriter, Settings, element};
 use ringcrawl::links::{self, Kinds, Page};
-use ringcrawl::url::Url;
+use ringcrawl_url::Url;
 
 /// References and the bytes of their values.
 type Sum = (usize, usize);

@@ -11,9 +11,9 @@ use crate::store::folder::Folder;
 use crate::store::head::Undone;
 use crate::store::verify::verify_file;
 use crate::store::{Capture, Failure, Note, Originals, Packing, SegmentOp, Segments, Settings};
-use crate::url::Url;
 use ringcrawl_base::TempFolder;
 use ringcrawl_base::time::{Instant, UnixTime};
+use ringcrawl_url::Url;
 
 /// A shard that stores something, and its disk.
 struct Storing {

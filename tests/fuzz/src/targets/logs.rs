@@ -6,9 +6,9 @@ use ringcrawl::log::{
     journal_entries,
 };
 use ringcrawl::trouble::{HostHealth, Trouble};
-use ringcrawl::url::{Found, Url, UrlBatch};
 use ringcrawl_base::time::Duration;
 use ringcrawl_base::{Failure, Truncated};
+use ringcrawl_url::{Found, Url, UrlBatch};
 
 /// A file in pieces gives the same blocks as in one, and every byte is accounted for.
 pub fn log(data: &[u8]) {

@@ -10,8 +10,8 @@ use ringcrawl::store::read::SegmentReader;
 use ringcrawl::store::recover::recover;
 use ringcrawl::store::verify::{VerifyReport, read_index, verify};
 use ringcrawl::store::{Capture, Packing, SegmentWriter, Settings, write_field};
-use ringcrawl::url::Url;
 use ringcrawl_base::time::UnixTime;
+use ringcrawl_url::Url;
 
 use super::steered;
 

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use ringcrawl::links::{self, Budget, Document, FieldLink, Kinds, Page, Summary, Xml, scan, scan_raw};
 use ringcrawl::page::simhash;
 use ringcrawl::robots::{Fuel, Rules, VERDICT_FUEL};
-use ringcrawl::url::{Absolute, Scheme, Url, UrlBatch, surt};
 use ringcrawl_base::preferences::Preferences;
+use ringcrawl_url::{Absolute, Scheme, Url, UrlBatch, surt};
 
 use super::steered;
 

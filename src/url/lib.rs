@@ -119,7 +119,7 @@ impl Url {
     }
 
     /// Memory for a URL that is about to be written.
-    pub(crate) fn unwritten(room: usize) -> Url {
+    pub fn unwritten(room: usize) -> Url {
         Url { text: String::with_capacity(room), host_start: 0, host_end: 0, path_start: 0, port: 0 }
     }
 
