@@ -52,7 +52,6 @@ pub mod robots;
 pub mod hops;
 pub mod scope;
 
-pub mod http;
 pub mod identity;
 
 pub mod links;

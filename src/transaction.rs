@@ -4,8 +4,8 @@
 
 use std::net::IpAddr;
 
-use crate::http;
 use ringcrawl_base::time::{Duration, UnixTime};
+use ringcrawl_http as http;
 
 /// One request and its response.
 #[derive(Clone, Debug)]

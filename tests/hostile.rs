@@ -27,7 +27,6 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use ringcrawl::config::Config;
-use ringcrawl::http::Limits;
 use ringcrawl::web::faults::ending::Ending;
 use ringcrawl::web::{Fault, Faults, Model, ModelConfig, truth};
 use ringcrawl_base::Failure;
@@ -134,7 +133,7 @@ fn crawl_and_check(rng_seed: u64, spec: &str, https_share: f64, more: &str) -> s
     assert_eq!((&summary["queued"], &summary["in_flight"]), (&0.into(), &0.into()));
 
     let depth_max = usize::from(config.scope.depth_max);
-    let mut harvest = check::stored(&dir, &Limits::from(&config.fetch));
+    let mut harvest = check::stored(&dir, &config.fetch.limits());
     let wrongs = check::wrongs(&harvest, &truth, &model, depth_max);
     assert!(wrongs.is_empty(), "{} URLs are wrong:\n{}", wrongs.len(), wrongs.join("\n"));
     check::spoil(&mut harvest, &truth, &|what, spoiled| {
@@ -227,7 +226,7 @@ fn session_ids_make_one_page_where_they_are_ignored() {
         let name = |url: &String| {
             path(url).split_once(':').map(|(host, rest)| format!("{host}{}", &rest[rest.find('/').unwrap_or(0)..]))
         };
-        check::stored(&dir, &Limits::from(&Config::default().fetch))
+        check::stored(&dir, &Config::default().fetch.limits())
             .keys()
             .filter_map(name)
             .partition(|url| url.contains("/list?sid="))

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 
 use divan::Bencher;
 use divan::counter::BytesCount;
-use ringcrawl::http::{self, Limits, Method, ResponseReader};
+use ringcrawl_http::{self as http, Limits, Method, ResponseReader};
 
 const CODINGS: [&str; 3] = ["gzip", "br", "zstd"];
 

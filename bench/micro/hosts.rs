@@ -13,7 +13,6 @@ use std::sync::Arc;
 use ringcrawl::budget::PageBudget;
 use ringcrawl::config::Config;
 use ringcrawl::frontier::Ledger;
-use ringcrawl::http::Limits;
 use ringcrawl::lab::plain_transaction;
 use ringcrawl::names::DnsAnswer;
 use ringcrawl::outcome::{FetchJob, JobKind};
@@ -156,7 +155,7 @@ impl Rig {
             _ => b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
         };
         self.pages += u64::from(job.kind == JobKind::Page);
-        let limits = Limits::from(&Config::default().fetch);
+        let limits = Config::default().fetch.limits();
         let transaction = Transaction { ip: job.addr, ..plain_transaction(bytes, limits) };
         Input::Fetched { job: job.id, result: Ok(Box::new(transaction)) }
     }

@@ -7,9 +7,9 @@ use std::os::unix::fs::PermissionsExt;
 
 use divan::{Bencher, black_box};
 use ringcrawl::config::Config;
-use ringcrawl::http::{Method, Request};
 use ringcrawl::identity::{Signer, SigningKey};
 use ringcrawl_base::time::UnixTime;
+use ringcrawl_http::{Method, Request};
 use ringcrawl_url::Url;
 
 #[global_allocator]

@@ -18,7 +18,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use ringcrawl::config::Config;
-use ringcrawl::http::{Limits, Method, Response, ResponseReader};
 use ringcrawl::lab::{dear_responses, dear_robots, plain_transaction};
 use ringcrawl::names::DnsAnswer;
 use ringcrawl::outcome::{FetchJob, JobKind};
@@ -30,6 +29,7 @@ use ringcrawl::store::{CaptureWriter, Packing};
 use ringcrawl::transaction::{Timings, Transaction};
 use ringcrawl::web::{Model, ModelConfig, Profile};
 use ringcrawl_base::time::{Duration, Instant, UnixTime};
+use ringcrawl_http::{Limits, Method, Response, ResponseReader};
 use ringcrawl_url::Url;
 
 #[global_allocator]
@@ -91,7 +91,7 @@ impl Crawl {
         config.scope.depth_max = 255;
         // All first pages of a host are looked at, as under any budget: what that costs is counted, too.
         config.crawl.pages_max = u64::MAX;
-        let (limits, packing) = (Limits::from(&config.fetch), Packing::new(&config.store));
+        let (limits, packing) = (config.fetch.limits(), Packing::new(&config.store));
         let scope = Scope::new(&config.scope, []);
         let seeds = web.seeds();
         let shard = Shard::new(Setup::new(Arc::new(config), Partition::by_site(1), scope, 1, 64)).expect("a shard");
@@ -163,7 +163,7 @@ impl Crawl {
         {
             let config = Config::default();
             let limits = match kind {
-                JobKind::Robots => Limits::of_robots(&config.fetch, &config.robots),
+                JobKind::Robots => config.fetch.limits_of_robots(&config.robots),
                 _ => self.limits,
             };
             let head = plain_transaction(b"HTTP/1.1 200 OK\r\n\r\n", limits);

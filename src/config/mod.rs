@@ -20,6 +20,7 @@ mod hours;
 mod kept;
 mod keys;
 mod kind;
+mod limits;
 mod login;
 mod nearest;
 mod network;

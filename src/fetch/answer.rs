@@ -6,10 +6,10 @@
 //! Leaves to others: sockets and clocks (`exchange`), the bytes themselves (`http`).
 
 use super::connection::Broken;
-use crate::http::{self, HttpError, Limits, Method, Progress, Response, ResponseReader};
 use crate::memory_budget::BODY_BYTES_FREE;
 use ringcrawl_base::stage::{self, Stage};
 use ringcrawl_base::{Failure, Truncated};
+use ringcrawl_http::{self as http, HttpError, Limits, Method, Progress, Response, ResponseReader};
 
 /// What has come of the response.
 pub(super) struct Answer {

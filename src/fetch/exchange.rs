@@ -19,13 +19,13 @@ use super::pace::Pace;
 use super::pool::Peer;
 use super::{BLOCK_BYTES, Hands, add, dial, tls};
 use crate::config::{BadPorts, PrivateAddresses};
-use crate::http::{self, Method, Request};
 use crate::outcome::{FetchJob, JobKind};
 use crate::ring::{self, Guard};
 use crate::transaction::{Timings, Transaction};
 use ringcrawl_base::Failure;
 use ringcrawl_base::stage::{self, Stage};
 use ringcrawl_base::time::{Instant, UnixTime};
+use ringcrawl_http::{self as http, Method, Request};
 use ringcrawl_url::{Scheme, is_bad_port};
 
 pub(super) async fn run(hands: &Rc<Hands>, job: &FetchJob, memory: &BodyHold) -> Result<Transaction, Failure> {

@@ -38,7 +38,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::config::{self, BadPorts, Config, Cookies, PrivateAddresses, SentFrom, StoredBody};
-use crate::http;
 use crate::identity::Signer;
 use crate::names::{DnsAnswer, DnsQuery};
 use crate::outcome::FetchJob;
@@ -47,6 +46,7 @@ use crate::ring::{BufferPool, Deadlines};
 use crate::transaction::Transaction;
 use crate::trouble::DETAIL_CHARS_MAX;
 use ringcrawl_base::Failure;
+use ringcrawl_http as http;
 
 pub use address::allowed;
 pub use dial::FURTHER_MAX;
@@ -160,8 +160,8 @@ impl Hands {
         let buffers = BufferPool::new(blocks_max, BLOCK_BYTES).map_err(HandsError::Blocks)?;
         buffers.when_dry(pool.closing_noisy());
         Ok(Hands {
-            limits: http::Limits::from(&fetch),
-            robots_limits: http::Limits::of_robots(&fetch, &config.robots),
+            limits: fetch.limits(),
+            robots_limits: fetch.limits_of_robots(&config.robots),
             agent_ua,
             from: match config.agent.from {
                 SentFrom::On => config.agent.email.clone(),
@@ -174,7 +174,8 @@ impl Hands {
                 .iter()
                 .map(|(origin, login)| (origin.clone(), http::basic(login.reveal())))
                 .collect(),
-            jar: (config.http.cookies == Cookies::Site).then(|| RefCell::new(http::Jar::new((&config.http).into()))),
+            jar: (config.http.cookies == Cookies::Site)
+                .then(|| RefCell::new(http::Jar::new(config.http.cookie_limits()))),
             sources: source::Sources::new(&fetch)?,
             proxy: proxy::Proxy::new(config)?,
             bad_ports: config.scope.bad_ports,

@@ -16,10 +16,10 @@ use super::connection::{Connection, Received};
 use super::socks::{Destination, Next, Socks};
 use super::{Hands, HandsError};
 use crate::config::{Config, ProxyNames, ProxyScheme};
-use crate::http::{self, Limits, Method, Progress, ResponseReader};
 use crate::names;
 use crate::ring::Guard;
 use ringcrawl_base::Failure;
+use ringcrawl_http::{self as http, Limits, Method, Progress, ResponseReader};
 use ringcrawl_url::{Scheme, Url};
 
 /// One proxy, looked up.

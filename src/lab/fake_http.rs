@@ -5,11 +5,11 @@
 //! read them with [`plain_transaction`].
 
 use super::fake_web::FakeWeb;
-use crate::http::{Limits, Method, ResponseReader};
 use crate::outcome::{FetchJob, Fetched, JobKind};
 use crate::transaction::{Timings, Transaction};
 use ringcrawl_base::Rng;
 use ringcrawl_base::time::{Duration, Instant, UnixTime};
+use ringcrawl_http::{Limits, Method, ResponseReader};
 
 /// The transaction that fetches what `fetched` says, seen at `now`.
 pub fn transaction(now: Instant, web: &FakeWeb, job: &FetchJob, fetched: &Fetched, limits: Limits) -> Transaction {

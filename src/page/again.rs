@@ -5,11 +5,11 @@
 //! Limits: those of the configuration; the head may have a few fields more, as some are added when it is stored.
 
 use super::PageReader;
-use crate::http::{Decoder, Limits, Method, ResponseReader};
 use crate::outcome::{FetchJob, JobKind};
 use crate::stats::Totals;
 use crate::transaction::{Timings, Transaction};
 use ringcrawl_base::time::{Duration, Instant, UnixTime};
+use ringcrawl_http::{Decoder, Limits, Method, ResponseReader};
 use ringcrawl_url::{Url, UrlBatch};
 
 impl PageReader {

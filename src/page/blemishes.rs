@@ -4,11 +4,11 @@
 //! counted beside it.
 
 use super::Page;
-use crate::http::{CodingProblem, Framing};
 use crate::links;
 use crate::outcome::{JobKind, Wall};
 use crate::stats::Totals;
 use ringcrawl_base::{Blemish, Truncated};
+use ringcrawl_http::{CodingProblem, Framing};
 
 impl Page<'_> {
     pub(super) fn count_blemishes(&self, robots_bytes_max: usize, stats: &mut Totals) {

@@ -12,10 +12,10 @@ use std::borrow::Cow;
 
 use crate::config::{Config, Documents, Embeds, Sitemaps};
 use crate::hops::Hops;
-use crate::http;
 use crate::links::{self, Budget, Document, FieldLink, Format, Kind, Kinds, Page, Summary, Xml};
 use crate::outcome::FetchJob;
 use crate::stats::Totals;
+use ringcrawl_http as http;
 
 /// A link of a page.
 pub struct PageLink<'a> {
@@ -68,12 +68,12 @@ pub fn page(
     let mut document = said;
     let mut unpacked: Cow<[u8]> = body.into();
     if Hops::from_bits(job.depth).is_sitemap() && config.links.documents != Documents::Html {
-        if let Some((listing, text)) = sitemap(body, &http::Limits::from(&config.fetch)) {
+        if let Some((listing, text)) = sitemap(body, &config.fetch.limits()) {
             (document, unpacked) = (listing, text);
         }
     } else if document == Document::Gzip && config.links.documents != Documents::Html {
         // Most of these files are archives: their beginning tells.
-        let limits = http::Limits::from(&config.fetch);
+        let limits = config.fetch.limits();
         let beginning =
             http::gunzip(body, &http::Limits { body_bytes_max: limits.body_bytes_max.min(4_096), ..limits });
         document = match Document::of(None, &beginning) {

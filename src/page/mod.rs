@@ -35,7 +35,6 @@ use std::sync::Arc;
 
 use crate::config::{AdvisedAgainst, Config, RecordKinds, Simhash, Sitemaps, StoredBody};
 use crate::hops::Hops;
-use crate::http::{self, CodingProblem, Decoded, Decoder};
 use crate::kinds::{PageText, TextSample};
 use crate::links::{Document, Format, Kind, Summary, anchors_of_html, anchors_of_text};
 use crate::outcome::{FetchJob, Fetched, JobKind};
@@ -48,6 +47,7 @@ use links::PageLink;
 use preferences::Said;
 use ringcrawl_base::stage::{self, Stage};
 use ringcrawl_base::time::UnixTime;
+use ringcrawl_http::{self as http, CodingProblem, Decoded, Decoder};
 use ringcrawl_url::{HashedUrls, Repeats, fingerprint};
 
 /// Reads responses, by the configuration.
@@ -119,8 +119,8 @@ impl PageReader {
 
     fn limits(&self, kind: JobKind) -> http::Limits {
         match kind {
-            JobKind::Robots => http::Limits::of_robots(&self.config.fetch, &self.config.robots),
-            _ => http::Limits::from(&self.config.fetch),
+            JobKind::Robots => self.config.fetch.limits_of_robots(&self.config.robots),
+            _ => self.config.fetch.limits(),
         }
     }
 

@@ -6,10 +6,10 @@
 //! Invariants: pure; nothing is fetched for it, and `/.well-known/tdmrep.json` is never asked for.
 //! Limits: addresses of 512 bytes; longer ones are left out, and the page still counts as licensed.
 
-use crate::http::Headers;
 use crate::links::{Summary, license_of};
 use crate::robots::Usage;
 use ringcrawl_base::preferences::{Preferences, Use};
+use ringcrawl_http::Headers;
 use ringcrawl_url::{Url, text_of_bytes};
 
 /// What is said.

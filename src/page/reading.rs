@@ -8,13 +8,13 @@
 //! Leaves to others: where it is done (`pump`), what comes of it (`shard`).
 
 use super::{Page, PageReader, decode};
-use crate::http::{self, Decoder};
 use crate::outcome::{FetchJob, Fetched};
 use crate::stats::Totals;
 use crate::store::{CaptureWriter, Names, Records, StoreError};
 use crate::transaction::Transaction;
 use ringcrawl_base::stage::{self, Stage};
 use ringcrawl_base::time::UnixTime;
+use ringcrawl_http::{self as http, Decoder};
 
 /// A response that is to be read, with all that is needed for it.
 #[derive(Clone, Debug)]

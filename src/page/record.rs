@@ -7,8 +7,8 @@
 use super::Page;
 use super::payload_type::identify;
 use crate::hops::Hops;
-use crate::http::Framing;
 use crate::store::{Capture, head::Undone, write_field, write_number};
+use ringcrawl_http::Framing;
 
 impl Page<'_> {
     /// Gives the capture to `take`, when there is one to be stored.

@@ -4,7 +4,6 @@ mod embeds;
 
 use super::*;
 use crate::config::AdvisedAgainst;
-use crate::http::Limits;
 use crate::lab::plain_transaction;
 use crate::store::{CaptureWriter, Originals, Packing, Placed, SegmentWriter, Settings};
 use ringcrawl_base::Blemish;
@@ -46,7 +45,7 @@ fn said<'a>(capture: &crate::store::Capture<'a>, name: &str) -> Option<&'a str> 
 
 /// The transaction in which `bytes` came, over a connection that then closed.
 fn transaction(bytes: &[u8]) -> Transaction {
-    plain_transaction(bytes, Limits::from(&Config::default().fetch))
+    plain_transaction(bytes, Config::default().fetch.limits())
 }
 
 fn read(job: &FetchJob, bytes: &[u8], change: impl FnOnce(&mut Config)) -> (Fetched, Totals, bool) {
@@ -462,7 +461,7 @@ fn of_a_robots_txt_no_more_is_read_than_counts() {
     let body = "Disallow: /x\n".repeat(100_000);
     let bytes = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\nUser-agent: *\n{body}", body.len() + 14);
     let config = Config::default();
-    let limits = Limits::of_robots(&config.fetch, &config.robots);
+    let limits = config.fetch.limits_of_robots(&config.robots);
     let transaction = plain_transaction(bytes.as_bytes(), limits);
     assert_eq!(transaction.response.body.len(), (512 + 64) << 10);
     let mut stats = Totals::default();

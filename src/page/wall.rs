@@ -9,8 +9,8 @@
 
 use memchr::memmem;
 
-use crate::http::Headers;
 use crate::outcome::Wall;
+use ringcrawl_http::Headers;
 
 /// Whether a response of `status` with the content `body` is a wall.
 pub fn find(status: u16, headers: &Headers, body: &[u8]) -> Option<Wall> {

@@ -21,7 +21,6 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use super::answered_hosts::AnsweredHosts;
 use super::input::{Cleared, OutOfReach};
 use super::{Phase, Shard};
-use crate::http;
 use crate::log::HostNote;
 use crate::outcome::{FetchJob, JobKind, Outcome};
 use crate::transaction::Transaction;
@@ -29,6 +28,7 @@ use crate::trouble::{Cause, Trouble};
 use ringcrawl_base::IntSet;
 use ringcrawl_base::time::Instant;
 use ringcrawl_base::{Failure, Truncated};
+use ringcrawl_http as http;
 use ringcrawl_url::{AddressClass, Url, address_class, owner_of};
 
 /// How a request ended, as evidence of whether the network works.

@@ -14,7 +14,6 @@ use super::*;
 use crate::backlinks::SiteLink;
 use crate::config::{Difference, PartitionBy};
 use crate::exchange::message::{Header, MessageKind};
-use crate::http::Limits;
 use crate::lab::plain_transaction;
 use crate::log::{Append, AskAgain, LogFile, read_ends, read_urls};
 use crate::names::DnsAnswer;
@@ -196,7 +195,7 @@ fn foreign(number: usize) -> Url {
 /// The end of `job` with this response.
 fn response(job: &FetchJob, status: u16, head: &str, body: &str) -> Input {
     let bytes = format!("HTTP/1.1 {status} X\r\nContent-Type: text/html\r\n{head}\r\n{body}");
-    let limits = Limits::from(&Config::default().fetch);
+    let limits = Config::default().fetch.limits();
     let transaction = Transaction { ip: job.addr, ..plain_transaction(bytes.as_bytes(), limits) };
     Input::Fetched { job: job.id, result: Ok(Box::new(transaction)) }
 }

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 
 use super::examine::unchunked;
 use super::warc::HttpHead;
-use crate::http::{self, Decoded, Headers, Limits};
+use ringcrawl_http::{self as http, Decoded, Headers, Limits};
 
 /// The content of `payload`, which `head` was stored with.
 pub fn content<'a>(head: &HttpHead, payload: &'a [u8], bytes_max: usize) -> Decoded<'a> {
@@ -26,7 +26,7 @@ pub fn content<'a>(head: &HttpHead, payload: &'a [u8], bytes_max: usize) -> Deco
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::CodingProblem;
+    use ringcrawl_http::CodingProblem;
 
     #[test]
     fn coded_lying_and_plain_payloads() {

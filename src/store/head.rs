@@ -13,7 +13,7 @@
 //! each line.
 //! Leaves to others: limits on the head's size and count (`http`), what was decoded (`http`).
 
-use crate::http;
+use ringcrawl_http as http;
 
 /// What was undone between the wire and the stored body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

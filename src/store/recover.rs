@@ -15,10 +15,10 @@ use super::fault::{ReadError, SegmentFault};
 use super::index::{Index, IndexEntry, REVISIT, coding_label, media_type, record_label, redirect_label};
 use super::read::{Record, SegmentReader, Trailer};
 use super::warc::HttpHead;
-use crate::http::redirect_target;
 use crate::links::Directives;
 use ringcrawl_base::preferences::Preferences;
 use ringcrawl_base::time::UnixTime;
+use ringcrawl_http::redirect_target;
 use ringcrawl_url::Url;
 
 /// What can be kept of a segment.

@@ -7,7 +7,7 @@
 //! Leaves to others: finding records (`read`), checking them (`verify`).
 
 use super::fault::SegmentFault;
-use crate::http::{self, Headers};
+use ringcrawl_http::{self as http, Headers};
 
 /// Bytes of the longest record head that is read.
 pub const HEAD_BYTES_MAX: usize = 1 << 20;

@@ -4,8 +4,8 @@
 //! or not: whole, byte by byte and split anywhere, the result is the same; mutated, nothing panics.
 
 use base64::Engine;
-use ringcrawl::http::{HttpError, Limits, Method, Progress, Response, ResponseReader};
 use ringcrawl_base::Rng;
+use ringcrawl_http::{HttpError, Limits, Method, Progress, Response, ResponseReader};
 use serde_json::Value;
 
 use crate::rig::conformance;
@@ -150,7 +150,7 @@ fn mutations_do_not_panic() {
             assert_eq!(whole, read(text.chunks(3)), "{}", text.escape_ascii());
             if let Ok(response) = whole {
                 let limits = Limits { body_bytes_max: 100_000, ..Limits::default() };
-                let decoded = ringcrawl::http::decode_content(&response.headers, &response.body, &limits);
+                let decoded = ringcrawl_http::decode_content(&response.headers, &response.body, &limits);
                 assert!(decoded.bytes.len() <= 100_000);
             }
         }

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use ringcrawl::http::{Headers, Limits, decode_content};
 use ringcrawl::store::index::IndexEntry;
 use ringcrawl::store::read::{SegmentReader, find_segments, read_rest};
 use ringcrawl::store::verify::index_path;
 use ringcrawl::web::faults::ending::Ending;
 use ringcrawl::web::truth::{Expected, Truth};
 use ringcrawl::web::{Item, Model};
+use ringcrawl_http::{Headers, Limits, decode_content};
 use ringcrawl_url::Url;
 use xxhash_rust::xxh3::xxh3_64;
 

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ringcrawl::config::Config;
-use ringcrawl::http;
 use ringcrawl_base::TempFolder;
+use ringcrawl_http as http;
 
 use crate::rig::program::{Process, RINGCRAWL, run};
 use crate::rig::servers::noting_server;

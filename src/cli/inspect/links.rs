@@ -16,8 +16,8 @@ use std::process::ExitCode;
 use crate::cli::FAILED;
 use crate::cli::output::{Stdout, tell};
 use crate::config::{self, Sitemaps};
-use crate::http;
 use crate::links::{self, Budget, Document, Kind, Kinds, Page, Summary, Xml};
+use ringcrawl_http as http;
 use ringcrawl_url::{Absolute, Url};
 
 /// Arguments of the subcommand.

@@ -18,7 +18,7 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use crate::cli::output::{self, tell};
-use crate::http::{self, HttpError, Limits, Method, Progress, ResponseReader};
+use ringcrawl_http::{self as http, HttpError, Limits, Method, Progress, ResponseReader};
 
 /// Arguments of the subcommand.
 #[derive(clap::Args, Debug)]

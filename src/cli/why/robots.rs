@@ -10,10 +10,10 @@ use std::io;
 use std::path::Path;
 
 use crate::config::Config;
-use crate::http;
 use crate::page::wall;
 use crate::robots::{Decisive, Meaning, Rules, meaning};
 use ringcrawl_base::Truncated;
+use ringcrawl_http as http;
 use ringcrawl_url::Url;
 
 /// What was found.

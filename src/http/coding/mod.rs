@@ -65,7 +65,7 @@ pub enum CodingProblem {
 pub(super) const CODINGS_MAX: usize = 3;
 
 /// Bytes that a transfer coding takes and makes, at most: the worst of them cost 10 ms.
-pub(crate) const TRANSFER_BYTES_MAX: usize = 128 << 10;
+pub const TRANSFER_BYTES_MAX: usize = 128 << 10;
 /// Decoded bytes that no ratio forbids: a short page of one repeated line is no attack, and costs little.
 const RATIO_FREE_BYTES: usize = 1 << 20;
 

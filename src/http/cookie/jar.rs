@@ -9,8 +9,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::{Cookie, drawer};
-use crate::config;
-use crate::http::Headers;
+use crate::Headers;
 use ringcrawl_base::time::UnixTime;
 use ringcrawl_url::Url;
 
@@ -23,16 +22,6 @@ pub struct CookieLimits {
     pub bytes_max: usize,
     /// Bytes of all.
     pub ram_bytes_max: usize,
-}
-
-impl From<&config::Http> for CookieLimits {
-    fn from(http: &config::Http) -> CookieLimits {
-        CookieLimits {
-            site_count_max: http.cookie_count_max,
-            bytes_max: http.cookie_bytes_max,
-            ram_bytes_max: http.cookie_ram_bytes_max,
-        }
-    }
 }
 
 /// The cookies of many sites.
@@ -179,7 +168,7 @@ fn site_bytes(site: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::{Limits, Method, ResponseReader};
+    use crate::{Limits, Method, ResponseReader};
     use ringcrawl_base::Rng;
 
     const LIMITS: CookieLimits = CookieLimits { site_count_max: 3, bytes_max: 100, ram_bytes_max: 10_000 };

@@ -17,7 +17,6 @@ use crate::control::{Observation, Supervisor};
 use crate::exchange::Replicated;
 use crate::exchange::message::{Header, MessageKind};
 use crate::frontier::Ranks;
-use crate::http::Limits;
 use crate::names::{DnsAnswer, Family};
 use crate::outcome::FetchJob;
 use crate::route::Partition;
@@ -26,6 +25,7 @@ use crate::shard::{Command, Effect, Input, Phase, Setup, Shard, ShardReport};
 use crate::store::{CaptureWriter, Packing};
 use ringcrawl_base::Rng;
 use ringcrawl_base::time::{Duration, Instant, UnixTime, WallClock};
+use ringcrawl_http::Limits;
 use ringcrawl_url::Url;
 
 /// What is crawled, and how.
@@ -202,7 +202,7 @@ impl<'a> Crawl<'a> {
         Ok(Crawl {
             web: setting.web,
             rng_seed: setting.rng_seed,
-            limits: Limits::from(&config.fetch),
+            limits: config.fetch.limits(),
             shards,
             disks: std::iter::repeat_with(ForgetfulDisk::default).take(count).collect(),
             writer: CaptureWriter::new(Packing::new(&config.store)).map_err(failed)?,

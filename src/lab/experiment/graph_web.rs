@@ -9,13 +9,13 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-use crate::http::Limits;
 use crate::lab::plain_transaction;
 use crate::outcome::{FetchJob, JobKind};
 use crate::plan::PageGraph;
 use crate::transaction::{Timings, Transaction};
 use ringcrawl_base::IntMap;
 use ringcrawl_base::time::{Duration, UnixTime};
+use ringcrawl_http::Limits;
 
 /// The web of a graph.
 #[derive(Debug)]

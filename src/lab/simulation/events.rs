@@ -7,7 +7,6 @@ use std::rc::Rc;
 use super::super::fake_http::transaction;
 use super::super::fake_web::FakeWeb;
 use super::{Simulation, millis};
-use crate::http::Limits;
 use crate::names::DnsAnswer;
 use crate::outcome::{FetchJob, JobKind, Outcome};
 use crate::page::PageRead;
@@ -72,7 +71,7 @@ impl Simulation {
                             if job.kind == JobKind::Page && fetched.status == 200 {
                                 self.answered.entry(job.url.as_str().to_owned()).or_default().push(self.now);
                             }
-                            let limits = Limits::from(&self.plan.config.fetch);
+                            let limits = self.plan.config.fetch.limits();
                             Ok(Box::new(transaction(self.now, &self.web, &job, &fetched, limits)))
                         }
                         Outcome::Failed(failure) => Err(failure),

@@ -138,7 +138,7 @@ impl Web {
         };
         let status = if job.kind == JobKind::Robots { "404 Not Found" } else { "200 OK" };
         let head = format!("HTTP/1.1 {status}\r\nContent-Type: text/html\r\nContent-Length: {}\r\n\r\n", body.len());
-        let limits = Limits::from(&Config::default().fetch);
+        let limits = Config::default().fetch.limits();
         Transaction { ip: job.addr, ..plain_transaction((head + &body).as_bytes(), limits) }
     }
 }

@@ -1,9 +1,9 @@
 //! How long a shard's thread works in one piece, whatever a peer sends.
 
 use super::*;
-use crate::http::{Method, ResponseReader};
 use crate::lab::{dear_responses, dear_robots};
 use crate::ring::Thread;
+use ringcrawl_http::{Method, ResponseReader};
 
 /// CPU time of the longest piece of each kind.
 #[derive(Default)]
@@ -54,13 +54,13 @@ fn longest(bytes: &[u8], kind: JobKind) -> Longest {
     longest.thread.announce();
     let mut writer = CaptureWriter::new(Packing::default()).expect("a writer");
     let limits = match kind {
-        JobKind::Robots => Limits::of_robots(&Config::default().fetch, &Config::default().robots),
-        _ => Limits::from(&Config::default().fetch),
+        JobKind::Robots => Config::default().fetch.limits_of_robots(&Config::default().robots),
+        _ => Config::default().fetch.limits(),
     };
     let mut reader = ResponseReader::new(Method::Get, limits);
     for piece in bytes.chunks(32 << 10) {
         let fed = Longest::timed(&longest.thread, &mut longest.feed, || reader.feed(piece));
-        if !matches!(fed, Ok(crate::http::Progress::More)) {
+        if !matches!(fed, Ok(ringcrawl_http::Progress::More)) {
             break;
         }
     }

@@ -168,9 +168,9 @@ fn expected(first: &[u8], piece: &[u8], bytes_max: u64) -> Expected {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::{Limits, Method, Progress, ResponseReader, decode_content};
     use crate::web::faults::script::{Question, Script, Then};
     use ringcrawl_base::time::UnixTime;
+    use ringcrawl_http::{Method, Progress, ResponseReader, decode_content};
 
     /// What the crawler's own reader makes of a script that breaks nothing but bytes, against what is expected of it.
     #[test]
@@ -178,7 +178,7 @@ mod tests {
         let mut config = Config::default();
         config.fetch.body_wire_bytes_max = 300_000;
         config.fetch.body_bytes_max = 500_000;
-        let limits = Limits::from(&config.fetch);
+        let limits = config.fetch.limits();
         let question = Question { asked_before: 0, if_none_match: None, now: UnixTime::from_micros(0) };
         let mut checked = 0;
         for fault in Fault::ALL.iter().copied().filter(|fault| *fault != Fault::RetryAfter) {

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 
 use flate2::Compression;
 use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
-use ringcrawl::http::{CodingProblem, Decoded, Headers, Limits, Method, ResponseReader, decode_content};
+use ringcrawl_http::{CodingProblem, Decoded, Headers, Limits, Method, ResponseReader, decode_content};
 
 use super::steered;
 

@@ -3,7 +3,6 @@
 use std::io::{Cursor, Write};
 use std::net::{IpAddr, Ipv4Addr};
 
-use ringcrawl::http::{Limits, Method, ResponseReader};
 use ringcrawl::store::head::Undone;
 use ringcrawl::store::index::{Index, IndexEntry};
 use ringcrawl::store::read::SegmentReader;
@@ -11,6 +10,7 @@ use ringcrawl::store::recover::recover;
 use ringcrawl::store::verify::{VerifyReport, read_index, verify};
 use ringcrawl::store::{Capture, Packing, SegmentWriter, Settings, write_field};
 use ringcrawl_base::time::UnixTime;
+use ringcrawl_http::{Limits, Method, ResponseReader};
 use ringcrawl_url::Url;
 
 use super::steered;

@@ -32,10 +32,9 @@ mod request;
 mod response;
 mod validators;
 
-use crate::config;
-
-pub(crate) use coding::TRANSFER_BYTES_MAX;
-pub use coding::{CodingProblem, Decoded, Decoder, claimed_bytes, decode_content, gunzip, is_coded_twice};
+pub use coding::{
+    CodingProblem, Decoded, Decoder, TRANSFER_BYTES_MAX, claimed_bytes, decode_content, gunzip, is_coded_twice,
+};
 pub use cookie::{CookieLimits, Jar};
 pub use credentials::{basic, without_credentials};
 pub use date::{http_date, retry_after};
@@ -48,7 +47,7 @@ pub use response::{Framing, HttpError, Progress, Response, ResponseReader};
 pub use validators::Validators;
 
 /// Limits on one response.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
     /// Bytes of status line and header fields together; interim (1xx) heads count, and trailers once more.
     pub header_bytes_max: usize,
@@ -64,36 +63,16 @@ pub struct Limits {
     pub interim_count_max: usize,
 }
 
-impl From<&config::Fetch> for Limits {
-    fn from(fetch: &config::Fetch) -> Limits {
-        Limits {
-            header_bytes_max: fetch.header_bytes_max,
-            header_count_max: fetch.header_count_max,
-            body_wire_bytes_max: fetch.body_wire_bytes_max,
-            body_bytes_max: fetch.body_bytes_max,
-            decode_ratio_max: fetch.decode_ratio_max,
-            interim_count_max: fetch.interim_count_max,
-        }
-    }
-}
-
-impl Limits {
-    /// Those of a robots.txt, of which no more is read than counts, and one byte that says whether there is more. On the wire
-    /// an eighth more, for a coding that makes a body longer.
-    pub fn of_robots(fetch: &config::Fetch, robots: &config::Robots) -> Limits {
-        let bytes_max = robots.body_bytes_max;
-        let limits = Limits::from(fetch);
-        Limits {
-            body_wire_bytes_max: limits.body_wire_bytes_max.min(bytes_max + bytes_max / 8),
-            body_bytes_max: limits.body_bytes_max.min(bytes_max + 1),
-            ..limits
-        }
-    }
-}
-
 impl Default for Limits {
-    /// The defaults of the configuration's `[fetch]` table.
+    /// Those of the crawler's `[fetch]` table, by default.
     fn default() -> Limits {
-        Limits::from(&config::Fetch::default())
+        Limits {
+            header_bytes_max: 64 << 10,
+            header_count_max: 256,
+            body_wire_bytes_max: 8 << 20,
+            body_bytes_max: 16 << 20,
+            decode_ratio_max: 200,
+            interim_count_max: 16,
+        }
     }
 }
