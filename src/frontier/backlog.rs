@@ -91,6 +91,13 @@ impl Backlog {
         lanes.push(of, entry.turn, (entry.ticket, entry.url.as_str()), head_urls, self.discipline);
     }
 
+    /// Adds a URL that was not queued before to the lane of its kind.
+    pub fn push_beside(&mut self, of: KindFacts, ticket: Ticket, url: &str, head_urls: usize) {
+        let head_urls = head_urls.div_ceil(LANES_MAX);
+        let lanes = self.lanes.get_or_insert_default();
+        lanes.push(of, Turn::BESIDE, (ticket, url), head_urls, self.discipline);
+    }
+
     /// A block of a queue came back.
     pub fn returned(&mut self, batch: WaitingUrls) {
         let reading = self.all().position(HostQueue::is_reading).unwrap_or_default();

@@ -10,7 +10,7 @@ use super::Frontier;
 use super::backlog::QueuedUrl;
 use super::budgets::Cost;
 use super::host::State;
-use super::host_failures::{Blame, kind_of};
+use super::host_failures::{Blame, is_no_robots_txt, kind_of};
 use super::kind_lanes::Turn;
 use super::waiting::Ticket;
 use crate::outcome::{FetchJob, HostId, JobKind, Outcome};
@@ -104,17 +104,22 @@ impl Frontier {
         let draw = self.draw();
         let (host, politeness) = (&mut self.hosts[job.host], &self.settings.politeness);
         let (mut is_fine, mut is_slow, mut has_complained, mut retry_after) = (false, false, false, None);
-        let (class, of) = (RetryClass::of(outcome), kind_of(&job.url, job.is_strangers));
-        let of_page = Some(of).filter(|_| job.kind == JobKind::Page);
+        // Where others' robots.txt lead may be anything: it is judged as a page that strangers link to.
+        let is_strangers_file = job.kind == JobKind::Robots && is_no_robots_txt(&job.url);
+        let is_page = job.kind == JobKind::Page || is_strangers_file;
+        let (class, of) = (RetryClass::of(outcome), kind_of(&job.url, job.is_strangers || is_strangers_file));
+        let of_page = Some(of).filter(|_| is_page);
         let is_cut = matches!(outcome, Outcome::Fetched(fetched) if fetched.truncated == Some(Truncated::Time));
         if let Outcome::Fetched(fetched) = outcome {
             has_complained = is_overload(fetched.status) || fetched.wall.is_some();
             retry_after = fetched.retry_after;
-            is_fine = job.kind == JobKind::Page && !is_cut && !has_complained && class.is_none();
-            is_slow = is_fine && job.is_strangers && host.is_slow(of, job.took(now));
+            let is_well = !is_cut && !has_complained && class.is_none();
+            is_fine = is_well && job.kind == JobKind::Page;
+            is_slow = is_well && of.is_strangers && host.is_slow(of, job.took(now));
             host.answered(&job.url, has_complained);
-            if is_fine && !is_slow {
-                host.is_well(of, fetched.status);
+            if is_well && !is_slow {
+                // A robots.txt that is there, or is not, shows that the host lives: what fails first is not all that it has.
+                host.is_well(of, if is_page { fetched.status } else { 200 });
             }
         }
         let complaint = has_complained.then(|| {
@@ -134,13 +139,13 @@ impl Frontier {
             Outcome::Failed(failure) => failure.is_of_answer(),
             Outcome::Resolved { .. } | Outcome::NoAddress { .. } => false,
         };
-        let fails = fails && job.kind == JobKind::Page;
+        let fails = fails && is_page;
         let is_alone = fails && host.fails_alone(now, job.took(now), (&job.url, of), politeness);
         // One page that hangs, or never ends, says nothing of how slow its host is.
         let is_of_kind = is_alone || blame == Some(Blame::Kind);
         let took = if is_of_kind { host.pace.took() } else { job.took(now) };
         host.pace.ended(now, took, (outcome, is_fine), of_host, politeness);
-        if fails || is_slow || job.kind == JobKind::Page && matches!(blame, Some(Blame::Host | Blame::Kind)) {
+        if fails || is_slow || is_page && matches!(blame, Some(Blame::Host | Blame::Kind)) {
             host.doubt(now, of, job.took(now), is_of_kind);
         }
         let counts = match outcome {

@@ -59,6 +59,8 @@ pub struct Host {
     pub vitals: Vitals,
     /// It was asked before, and said something.
     pub has_answered: bool,
+    /// It has had URLs to which not only strangers link.
+    pub has_own_urls: bool,
     /// Until when origins that may be dead are left alone while another one works.
     pub doubtful_rest: Instant,
     /// What it waits for: for the table of hosts alone, which counts.
@@ -97,6 +99,11 @@ impl State {
 }
 
 impl Host {
+    /// Whether it has said little yet: names of a site cost nothing, and hosts that are known go before it.
+    pub fn is_newcomer(&self) -> bool {
+        self.origins.iter().map(|origin| u32::from(origin.fine())).sum::<u32>() < KNOWN_ANSWERS
+    }
+
     /// A host that is met for the first time.
     pub fn new(name: &str) -> Host {
         Host {
@@ -119,6 +126,7 @@ impl Host {
             rival_pages: 0,
             vitals: Vitals::default(),
             has_answered: false,
+            has_own_urls: false,
             wait: None,
             state: State::Idle,
             idle_number: 0,
@@ -228,12 +236,15 @@ impl Host {
         self.origins.get(index).is_some_and(Origin::has_served) || !self.waits_for_rules(index)
     }
 
-    /// Whether a URL of this origin waits for its rules.
+    /// Whether a URL of this origin waits for its rules, or a file that others were sent to.
     pub fn waits_for_rules(&self, index: usize) -> bool {
         let Some(origin) = self.origins.get(index) else { return false };
-        origin.parked_bytes() > 0 || self.backlog.considered().any(|url| origin.is_of(url))
+        let mut waiting = self.backlog.considered().chain(&self.robots_wanted);
+        origin.parked_bytes() > 0 || waiting.any(|url| origin.is_of(url))
     }
 }
 
 /// Different (scheme, port) pairs of one host that are crawled, the default ones not counted.
 pub const ORIGINS_MAX: usize = 16;
+/// A host that was answered well so often is no newcomer.
+const KNOWN_ANSWERS: u32 = 16;

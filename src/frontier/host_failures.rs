@@ -223,10 +223,12 @@ impl Host {
         origin.streak.dead_until().filter(|until| *until > now)
     }
 
-    /// From when on the origin of `url` may be asked, as far as its failures go.
-    pub fn may_ask_from(&self, url: &Url) -> Instant {
+    /// From when on a file may be asked for that others' robots.txt redirect to, as far as failures and complaints go.
+    pub fn may_ask_for_file_from(&self, url: &Url, now: Instant) -> Instant {
         let index = self.origins.iter().position(|origin| origin.is_of(url));
-        index.map_or(Instant::ZERO, |index| self.rests_until(index))
+        let of_origin = index.map_or(Instant::ZERO, |index| self.rests_until(index));
+        let of_kind = is_no_robots_txt(url).then(|| self.kind_rests_until(now, kind_of(url, true))).flatten();
+        of_kind.map_or(of_origin, |until| until.max(of_origin))
     }
 
     /// Whether an origin of this host works that is not `index`: then its URLs must not wait behind those of this one.
@@ -285,6 +287,11 @@ pub fn kind_of(url: &Url, is_strangers: bool) -> KindOfUrl {
     KindOfUrl { kind: if is_strangers { !kind } else { kind }, is_strangers }
 }
 
+/// Whether a file that is fetched for rules lies elsewhere than a robots.txt does: others were sent there, and it may be a page.
+pub fn is_no_robots_txt(url: &Url) -> bool {
+    url.path_and_query() != "/robots.txt"
+}
+
 /// Tries that an odd port has which never answered, while another origin of its host works.
 const ODD_FAILURES_MAX: u32 = 3;
 /// After a failure doubtful origins rest for so many times its duration, while another one works.
@@ -292,7 +299,7 @@ const DOUBTFUL_REST_FACTOR: u32 = 10;
 /// No connection is waited for longer than this.
 const TOOK_MAX: Duration = Duration::from_secs(10);
 /// A page that takes so long, and so many times as long as the one before, is slow for its host.
-const SLOW_MIN: Duration = Duration::from_secs(5);
+const SLOW_MIN: Duration = Duration::from_secs(1);
 const SLOW_FACTOR: u32 = 4;
 /// Nor does a kind rest for longer than that of an answer that is waited for.
 const KIND_TOOK_MAX: Duration = Duration::from_secs(30);

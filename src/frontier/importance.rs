@@ -53,6 +53,11 @@ impl Importance {
         Importance { rng_seed: settings.rng_seed, by }
     }
 
+    /// Whether URLs have levels.
+    pub(super) fn has_levels(&self) -> bool {
+        !matches!(self.by, By::Nothing)
+    }
+
     /// The level of a URL that is queued.
     pub(super) fn level(&self, url: &Url) -> Level {
         match &self.by {

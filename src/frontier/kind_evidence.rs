@@ -88,6 +88,13 @@ impl Drop for CountedKinds {
     }
 }
 
+impl KindEvidence {
+    /// A URL came to a lane that stood in no queue.
+    pub fn came_beside(&mut self) {
+        self.in_lanes += 1;
+    }
+}
+
 impl Frontier {
     /// The URLs that are offered until [`Frontier::end_links`] are the links of `job`'s response.
     pub fn begin_links(&mut self, job: &FetchJob) {
@@ -149,10 +156,17 @@ impl Frontier {
             Some(known) => known.judge(url, is_advised_against),
             None => Judgment { lowered: is_advised_against.then_some(KindFacts::ADVISED_AGAINST), wants_look: false },
         };
+        let of_strangers = self.waits_beside(id, ticket).then_some(KindFacts::OF_STRANGERS);
         Judgment {
-            lowered: judgment.lowered.filter(|_| self.is_judged(ticket)),
+            lowered: judgment.lowered.filter(|_| self.is_judged(ticket)).or(of_strangers),
             wants_look: judgment.wants_look && !ticket.is_strangers && !is_embed(ticket.depth),
         }
+    }
+
+    /// Whether a URL waits beside its host's queue, as only strangers link to it: they may link to as much of a host as they like, and
+    /// have one turn for four of its own.
+    pub(super) fn waits_beside(&self, id: HostId, ticket: Ticket) -> bool {
+        ticket.is_strangers && self.hosts[id].has_own_urls && !self.importance.has_levels()
     }
 
     /// A URL of host `id` was taken from its queue.

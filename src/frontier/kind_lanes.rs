@@ -72,6 +72,11 @@ pub enum Turn {
     Lane(usize),
 }
 
+impl Turn {
+    /// Of a URL that stood nowhere.
+    pub const BESIDE: Turn = Turn::Lane(usize::MAX);
+}
+
 impl KindLanes {
     /// Adds a URL that was taken in this turn to its kind's lane.
     pub fn push(&mut self, of: KindFacts, turn: Turn, waiting: (Ticket, &str), head_urls: usize, order: Discipline) {

@@ -76,6 +76,7 @@ pub use settings::Settings;
 pub use waiting::{Ticket, WaitingUrls};
 
 use self::competition::Competition;
+use crate::kinds::KindFacts;
 use crate::outcome::{FetchJob, HostId, JobKind};
 use crate::politeness::{Complaint, Key, is_overload};
 use crate::robots::Fuel;
@@ -243,9 +244,16 @@ impl Frontier {
         // A head cannot be spilled.
         let head_urls = if self.memory.has_room() { self.settings.host_head_urls } else { 1 };
         let level = self.importance.level(url);
+        let is_beside = self.waits_beside(id, ticket);
         let host = &mut self.hosts[id];
+        host.has_own_urls |= !ticket.is_strangers;
         let (before, tail_before) = (host.backlog.ram_bytes(), host.backlog.tail_bytes());
-        host.backlog.push(level, ticket, url.as_str(), head_urls);
+        if is_beside {
+            host.backlog.push_beside(KindFacts::OF_STRANGERS, ticket, url.as_str(), head_urls);
+            self.evidence.came_beside();
+        } else {
+            host.backlog.push(level, ticket, url.as_str(), head_urls);
+        }
         // Less than before when it frees what was taken.
         self.memory.changed(before, host.backlog.ram_bytes());
         if tail_before < long_tail_bytes && host.backlog.tail_bytes() >= long_tail_bytes {

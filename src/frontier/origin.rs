@@ -158,6 +158,11 @@ impl Origin {
         self.streak.answered();
     }
 
+    /// How often it was answered well.
+    pub fn fine(&self) -> u16 {
+        self.fine
+    }
+
     /// Whether a complaint of it is its own, and not the host's, as long as `other` works: it has no default port, and has
     /// answered well less often.
     pub fn is_beside(&self, other: &Origin) -> bool {

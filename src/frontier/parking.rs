@@ -20,6 +20,7 @@ use super::{Frontier, LOOK_PAUSE_MIN, waits};
 use crate::outcome::{FetchJob, HostId, JobKind};
 use crate::politeness::{HOLD_SLACK, Key, TakenTurn, Turns};
 use ringcrawl_base::time::{Duration, Instant};
+use ringcrawl_url::SiteKey;
 
 impl Frontier {
     /// A fetch of a host ended; whether it met a wall.
@@ -35,12 +36,16 @@ impl Frontier {
         if !self.places.is_slow(site) {
             self.ready.is_not_slow(site);
         }
-        // All hosts of a site are its own.
-        let groups = job.turns.keys().filter(|key| matches!(key, Key::Group(_)));
-        for key in job.addr.map(Key::from).into_iter().chain(groups) {
+        let shared = job.turns.keys().filter(|key| matches!(key, Key::Group(_) | Key::Site(_)));
+        for key in job.addr.map(Key::from).into_iter().chain(shared) {
+            // Most sites have one host, for which no other waits.
+            if matches!(key, Key::Site(_)) && !self.turn_queues.knows(key) {
+                continue;
+            }
+            let guest = self.guest_at(key, job.host);
             match turn {
-                Turn::Slow(lasted) => self.turn_queues.slow_turn_ended(now, key, site, lasted),
-                Turn::Fast => self.turn_queues.fast_turn_ended(now, key, site),
+                Turn::Slow(lasted) => self.turn_queues.slow_turn_ended(now, key, guest, lasted),
+                Turn::Fast => self.turn_queues.fast_turn_ended(now, key, guest),
             }
         }
         self.ready.fetch_ended();
@@ -66,16 +71,17 @@ impl Frontier {
 
     /// Calls the next of those that wait for `key`, as the calendar has it for `noted`.
     pub(super) fn call_to(&mut self, key: Key, now: Instant, noted: Instant) {
-        let may_fetch = |site| self.places.may_take(site);
-        let is_slow = |site| self.places.is_slow(site);
+        let may_fetch = |id: HostId| self.places.may_take(self.hosts[id].site);
+        let is_slow = |id: HostId| self.places.is_slow(self.hosts[id].site);
         if let Some(id) = self.turn_queues.awaited(key) {
             // It may have become slow since it was called, and wait for a place.
-            let site = self.hosts[id].site;
-            if !may_fetch(site) || is_slow(site) && !self.turn_queues.keeps_place(key, id) {
+            if !may_fetch(id) || is_slow(id) && !self.turn_queues.keeps_place(key, id) {
                 self.turn_queues.is_late(id);
             }
         }
         let look_at = now + self.look_pause(key);
+        // How its site is says nothing of a host among the site's others.
+        let is_slow = |id: HostId| if let Key::Site(_) = key { self.hosts[id].is_newcomer() } else { is_slow(id) };
         let call = self.turn_queues.call(key, [now, noted, look_at], may_fetch, is_slow);
         if call != Call::Nobody {
             self.calendar.push(look_at, Event::Turn(key));
@@ -104,11 +110,21 @@ impl Frontier {
             self.turn_queues.keep_place(now, key, (id, self.hosts[id].site));
         }
         let look_at = until.unwrap_or(now + self.look_pause(key));
-        if self.turn_queues.wait(key, self.hosts[id].site, id, look_at) {
+        let is_newcomer = matches!(key, Key::Site(_)) && self.hosts[id].is_newcomer();
+        if self.turn_queues.wait(key, (self.guest_at(key, id), is_newcomer), id, look_at) {
             self.calendar.push(look_at, Event::Turn(key));
         }
         for other in self.turn_queues.waits_elsewhere(now, id).into_iter().flatten() {
             self.calendar.push(now, Event::Turn(other));
+        }
+    }
+
+    /// Whose turn it is at `key` when it is host `id`'s: its site's, or among the site's hosts that of those below one label.
+    pub(super) fn guest_at(&self, key: Key, id: HostId) -> SiteKey {
+        let host = &self.hosts[id];
+        match key {
+            Key::Site(_) => SiteKey::below_site(self.settings.rng_seed, &host.name),
+            Key::Ipv4(_) | Key::Ipv6Net(_) | Key::Group(_) | Key::Host(_) => host.site,
         }
     }
 

@@ -111,10 +111,13 @@ impl Frontier {
     /// name servers. One whose addresses have changed meanwhile is called there.
     fn leave_row(&mut self, id: HostId) -> bool {
         let host = &self.hosts[id];
-        let (site, known) = (host.site, host.resolution.known());
+        let known = host.resolution.known();
         let keys: Vec<Key> =
             known.iter().flat_map(|addr| self.turns_for(id, *addr).keys().collect::<Vec<_>>()).collect();
-        let has_left = keys.into_iter().any(|key| self.turn_queues.leave(key, site, id));
+        let has_left = keys.into_iter().any(|key| {
+            let guest = self.guest_at(key, id);
+            self.turn_queues.leave(key, guest, id)
+        });
         if has_left && self.turn_queues.is_called(id) {
             self.turn_queues.had_turn(id);
         }

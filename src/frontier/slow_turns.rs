@@ -1,9 +1,9 @@
 //! Addresses and groups where a turn was slow, and how sites were there.
 //!
 //! Decides: a turn that was slow is followed by a rest of [`REST_TURNS`] times its length in which, as soon as any site was fast
-//! there, only such sites have a turn, and some strangers ([`super::turn_queues`]): who drips has a fifth of an address's time,
+//! there, only such sites have a turn, and some strangers ([`super::turn_queues`]): who drips has a fifth of an address's time, or a tenth of a site's,
 //! however many they are. What counts is how a site was at this address: it may be fast at its own, and lead to a port of another's
-//! where nobody listens. Several sites may be slow one after another, each when it is known as fast: rests add up.
+//! where nobody listens. In the row of a site its hosts count by the label below its name, in place of sites. Several sites may be slow one after another, each when it is known as fast: rests add up.
 //! Limits: of [`SLOW_MAX`] addresses at a time it is known that a turn was slow, and how the last [`GUESTS_MAX`] sites were there,
 //! or some more; each shard knows of its own turns.
 
@@ -60,14 +60,18 @@ impl SlowTurns {
         if self.0.len() >= SLOW_MAX && !self.0.contains_key(&key) {
             return false;
         }
-        let slow = self.0.entry(key).or_insert_with(|| SlowTurn { rests_until: now, guests: Default::default() });
-        slow.rests_until = (slow.rests_until.max(now) + lasted * REST_TURNS).min(now + REST_MAX);
+        let slow = self.0.entry(key).or_insert_with(|| SlowTurn::new(now));
+        slow.rests_until = (slow.rests_until.max(now) + lasted * rest_turns(key)).min(now + REST_MAX);
         slow.note(site, false);
         slow.is_wanted()
     }
 }
 
 impl SlowTurn {
+    fn new(rests_until: Instant) -> SlowTurn {
+        SlowTurn { rests_until, guests: Default::default() }
+    }
+
     /// Whether `site` was fast; `None`: it was not there.
     pub fn was_fast(&self, site: SiteKey) -> Option<bool> {
         self.fast_turns(site).map(|turns| turns > 0)
@@ -99,7 +103,13 @@ impl SlowTurn {
     }
 }
 
-/// How many times as long as a slow turn the rest after it is.
+/// How many times as long as a slow turn the rest after it is. Hosts of a site are slow as long as they are dead, and as many as
+/// anyone likes.
+fn rest_turns(key: Key) -> u32 {
+    if let Key::Site(_) = key { 9 } else { REST_TURNS }
+}
+
+/// The same at an address.
 const REST_TURNS: u32 = 4;
 /// Nobody rests longer at once.
 const REST_MAX: Duration = Duration::from_secs(3_600);
@@ -119,7 +129,7 @@ mod tests {
     }
 
     fn none() -> SlowTurn {
-        SlowTurn { rests_until: Instant::ZERO, guests: Default::default() }
+        SlowTurn::new(Instant::ZERO)
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod redirects;
 mod retries;
 mod robots;
 mod storms;
+mod strangers;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

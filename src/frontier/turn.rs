@@ -9,7 +9,7 @@ use super::backlog::{PUT_OFF_MAX, QueuedUrl, RETRIES_MAX, RETRIES_MIN, Taken};
 use super::budgets::{Left, PENDING_PAUSE};
 use super::calendar::Event;
 use super::host::State;
-use super::host_failures::kind_of;
+use super::host_failures::{is_no_robots_txt, kind_of};
 use super::kind_lanes::Turn;
 use super::origin::{Origin, Verdict};
 use super::resolution::REFRESH_PATIENCE;
@@ -18,7 +18,7 @@ use super::{Frontier, STEPS_MAX, TURN_FUEL};
 use crate::hops::Hops;
 use crate::kinds::KindFacts;
 use crate::outcome::{FetchJob, HostId, JobKind};
-use crate::politeness::{GivenUp, Turns};
+use crate::politeness::{GivenUp, Key, Turns};
 use crate::robots::RobotsResult;
 use crate::spool::{Block, Spool};
 use ringcrawl_base::Failure;
@@ -37,6 +37,14 @@ enum Next {
     Read(Block),
     /// Nothing.
     Idle,
+}
+
+/// What is done for the rules of an origin.
+enum RulesJob {
+    /// They are known, or somebody will tell: the verdict is another now.
+    Looked,
+    /// Its robots.txt is asked for, if anything can be now.
+    Asked(Option<FetchJob>),
 }
 
 impl Frontier {
@@ -150,20 +158,9 @@ impl Frontier {
                 }
                 Verdict::Fetch => {
                     host.backlog.set_current(entry);
-                    let own = host.origins[origin].robots_url(&host.name);
-                    if let Some(own) = own.as_ref().filter(|_| {
-                        self.settings.shares_hosts && self.settings.partition.home_of(&host.name) != self.settings.shard
-                    }) {
-                        host.origins[origin].look_at_home(own);
-                        self.ask_again(now, id, origin);
-                        continue;
-                    }
-                    // Others may have been sent there before. A host that was forgotten since is asked all the same: from
-                    // when on its Crawl-delay counts is forgotten, too.
-                    let own_known = own.as_ref().filter(|_| host.pace.was_asked());
-                    match own_known.and_then(|own| self.robots_files.known(own, now)) {
-                        Some(finding) => self.learn(now, id, origin, finding),
-                        None => return self.robots_job(id, own, now),
+                    match self.own_rules(id, origin, now) {
+                        RulesJob::Looked => {}
+                        RulesJob::Asked(job) => return job,
                     }
                 }
                 Verdict::Allowed => return self.page_job(id, entry, now),
@@ -228,7 +225,7 @@ impl Frontier {
         let taken = host.backlog.take_next();
         self.memory.changed(before, host.backlog.ram_bytes());
         let before = host.backlog.ram_bytes();
-        let wanted = host.robots_wanted.iter().map(|url| host.may_ask_from(url)).min();
+        let wanted = host.robots_wanted.iter().map(|url| host.may_ask_for_file_from(url, now)).min();
         if let Some(at) = wanted {
             wait = Some(wait.map_or(at, |wait| wait.min(at)));
         }
@@ -452,31 +449,94 @@ impl Frontier {
         job
     }
 
+    /// Looks for the rules of an origin that are not known: at the shard that has them, among files that others were sent to, or
+    /// at the origin.
+    fn own_rules(&mut self, id: HostId, origin: usize, now: Instant) -> RulesJob {
+        let host = &mut self.hosts[id];
+        let own = host.origins[origin].robots_url(&host.name);
+        let is_elsewhere =
+            self.settings.shares_hosts && self.settings.partition.home_of(&host.name) != self.settings.shard;
+        if let Some(own) = own.as_ref().filter(|_| is_elsewhere) {
+            host.origins[origin].look_at_home(own);
+            self.ask_again(now, id, origin);
+            return RulesJob::Looked;
+        }
+        // Others may have been sent there before. A host that was forgotten since is asked all the same: from when on its
+        // Crawl-delay counts is forgotten, too.
+        let own_known = own.as_ref().filter(|_| host.pace.was_asked());
+        match own_known.and_then(|own| self.robots_files.known(own, now)) {
+            Some(finding) => {
+                self.learn(now, id, origin, finding);
+                RulesJob::Looked
+            }
+            None => RulesJob::Asked(self.robots_job(id, own, now)),
+        }
+    }
+
     /// Whether a file waits that others were sent to, and may be asked for.
     fn wants_robots(&self, id: HostId, now: Instant) -> bool {
         self.wanted_robots(id, now).is_some()
     }
 
-    /// The first of the files that others were sent to, but for those of origins that rest.
+    /// The first of the files that others were sent to, but for those that rest with their origin or kind.
     fn wanted_robots(&self, id: HostId, now: Instant) -> Option<&Url> {
         let host = &self.hosts[id];
-        host.robots_wanted.iter().find(|url| host.may_ask_from(url) <= now)
+        host.robots_wanted.iter().find(|url| host.may_ask_for_file_from(url, now) <= now)
     }
 
+    /// The request for a file that others were sent to. Where it is no robots.txt, the host's own has to allow it: anyone may send
+    /// others' robots.txt anywhere.
     fn wanted_robots_job(&mut self, id: HostId, now: Instant) -> Option<FetchJob> {
         let url = self.wanted_robots(id, now)?.clone();
         if self.scope.blocks().blocks(&url) {
-            self.hosts[id].robots_wanted.retain(|wanted| *wanted != url);
-            let refused = RobotsResult::Refused(Failure::RobotsUnreachable);
-            self.file_came(now, &url, (refused, now + self.settings.robots.retry_delay));
-            self.schedule(id, now, now);
+            self.refuse_file(now, id, &url);
             return None;
+        }
+        if is_no_robots_txt(&url) {
+            let host = &mut self.hosts[id];
+            let Some(origin) = host.origin_of(&url) else {
+                self.refuse_file(now, id, &url);
+                return None;
+            };
+            // It may have its own robots.txt there.
+            let verdict = match host.origins[origin].waits_for(&url) {
+                true => Verdict::Allowed,
+                false => host.verdict(origin, &url, now, &self.settings, &mut self.fuel),
+            };
+            let is_sent_on = self.hosts[id].origins[origin].asks_for().is_some();
+            match verdict {
+                Verdict::Allowed => {}
+                Verdict::Fetch => match self.own_rules(id, origin, now) {
+                    RulesJob::Asked(job) => return job,
+                    RulesJob::Looked => {
+                        self.schedule(id, now, now);
+                        return None;
+                    }
+                },
+                Verdict::Wait(at) if !is_sent_on => {
+                    self.schedule(id, now, at);
+                    return None;
+                }
+                // One that waits for another's file might wait for ever: that one may wait for it.
+                Verdict::Wait(_) | Verdict::Ask | Verdict::Settle(_) => {
+                    self.refuse_file(now, id, &url);
+                    return None;
+                }
+            }
         }
         let job = self.request(id, JobKind::Robots, url, now);
         if is_request(&job) {
             self.hosts[id].own_turns = OWN_TURNS;
         }
         job
+    }
+
+    /// A file that others were sent to is not to be had from here.
+    fn refuse_file(&mut self, now: Instant, id: HostId, url: &Url) {
+        self.hosts[id].robots_wanted.retain(|wanted| wanted != url);
+        let refused = RobotsResult::Refused(Failure::RobotsUnreachable);
+        self.file_came(now, url, (refused, now + self.settings.robots.retry_delay));
+        self.schedule(id, now, now);
     }
 
     /// A request to the host, or the `Resolve` job that must come first, or `None` when it must wait.
@@ -521,7 +581,10 @@ impl Frontier {
         let operator = self.settings.operators.of_address(addr);
         others.retain(|other| self.settings.operators.of_address(*other) == operator);
         let is_slow = self.places.is_slow(site);
-        let may_look = |key| self.turn_queues.may_look(now, key, (id, site), is_slow);
+        let may_look = |key| {
+            let is_slow = if let Key::Site(_) = key { self.hosts[id].is_newcomer() } else { is_slow };
+            !self.turn_queues.knows(key) || self.turn_queues.may_look(now, key, (id, self.guest_at(key, id)), is_slow)
+        };
         let hold_until = self.hold_until(now, id, deadline);
         if !self.is_visiting(id)
             && let Err(taken) = turns.claim(&self.ledger, now, hold_until, may_look)

@@ -12,6 +12,8 @@
 //! one host of an address that gets such a place and finds the address taken keeps it until its turn there.
 //! In the rest after a slow turn at an address ([`super::slow_turns`]) every [`STRANGERS_TURNS`]th turn is of a site that was not
 //! there yet and is not slow elsewhere.
+//! In the row of a site turns go round by the label below its name: anyone may link to as many names there as he likes. Hosts
+//! that have said little yet wait apart, and have every [`STRANGERS_TURNS`]th turn; who was slow there rests, as at an address.
 //! Across shards: each sends only the host whose turn it is, the ledger's `claim` decides between these, and all that wait
 //! look at the instant from which the turn is free; so shards share an address about evenly, but nothing promises it.
 //! Invariants: while hosts wait for a key, exactly one instant is noted in the calendar for it. A host waits in one row at most.
@@ -41,6 +43,8 @@ pub struct TurnQueues {
 #[derive(Debug)]
 struct Row {
     waiting: SiteTurns,
+    /// Of a site: those that have said little yet.
+    newcomers: SiteTurns,
     /// Who was called and has not shown up yet.
     called: Option<HostId>,
     /// What the calendar has: other instants are of a row that is gone.
@@ -49,8 +53,24 @@ struct Row {
     goes_on: bool,
     /// Calls since it was looked at in its time.
     at_once: u8,
-    /// Turns in rests since one was a stranger's.
+    /// Turns since one was a newcomer's, or in rests a stranger's.
     known_turns: u8,
+}
+
+impl Row {
+    fn new(look_at: Instant) -> Row {
+        let (waiting, newcomers) = (SiteTurns::default(), SiteTurns::default());
+        Row { waiting, newcomers, called: None, look_at, goes_on: false, at_once: 0, known_turns: 0 }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.waiting.is_empty() && self.newcomers.is_empty()
+    }
+
+    /// Takes the first that may have a turn.
+    fn pop(&mut self, may_have: impl Fn(SiteKey, HostId) -> bool) -> Option<HostId> {
+        self.waiting.pop_of_first(&may_have).or_else(|| self.newcomers.pop_of_first(&may_have))
+    }
 }
 
 /// The turns of a host that have come, at most one of a kind.
@@ -102,7 +122,13 @@ impl TurnQueues {
     pub fn may_look(&self, now: Instant, key: Key, (id, site): (HostId, SiteKey), is_slow: bool) -> bool {
         let is_called = || self.called.get(&id).is_some_and(|calls| calls.is_to(key));
         // Also one that was called before the rest began.
-        !self.slow.must_rest(now, key, site, is_slow) && (!self.rows.contains_key(&key) || is_called())
+        // In a rest of a site's newcomers, who is known there waits for none of them.
+        let passes = |row: &Row| {
+            let is_known = || self.slow.rest(now, key).is_some_and(|slow| slow.was_fast(site) == Some(true));
+            matches!(key, Key::Site(_)) && row.waiting.is_empty() && row.called.is_none() && is_known()
+        };
+        let is_free = || self.rows.get(&key).is_none_or(passes);
+        !self.slow.must_rest(now, key, site, is_slow) && (is_free() || is_called())
     }
 
     /// Keeps a place for a host of a slow site that waits for an address, unless another one does or slow sites rest there.
@@ -124,12 +150,12 @@ impl TurnQueues {
 
     /// Whether a host of another site than `site` waits for `key`.
     pub fn is_wanted_by_another(&self, key: Key, site: SiteKey) -> bool {
-        self.rows.get(&key).is_some_and(|row| row.waiting.has_another(site))
+        self.rows.get(&key).is_some_and(|row| row.waiting.has_another(site) || row.newcomers.has_another(site))
     }
 
     /// Whether another host than `id` waits for `key`.
     pub fn is_wanted(&self, key: Key, id: HostId) -> bool {
-        self.rows.get(&key).is_some_and(|row| !row.waiting.is_empty() || row.called.is_some_and(|called| called != id))
+        self.rows.get(&key).is_some_and(|row| !row.is_empty() || row.called.is_some_and(|called| called != id))
     }
 
     /// Whether another site than `site` waits for one of the keys that a request needs, and what is known of `site` there.
@@ -143,7 +169,7 @@ impl TurnQueues {
         self.is_wanted_by_another(key, site).then_some(awaited)
     }
 
-    /// A turn of `site` at an address or a group has ended that was fast.
+    /// A turn of `site` at an address or a group, or of a host of the site itself, has ended that was fast.
     pub fn fast_turn_ended(&mut self, now: Instant, key: Key, site: SiteKey) {
         if self.slow.fast_turn_ended(now, key, site) {
             // Who keeps a place for it would keep it in vain.
@@ -164,16 +190,19 @@ impl TurnQueues {
         }
     }
 
+    /// Whether anybody waits for `key`, or a turn there was slow.
+    pub fn knows(&self, key: Key) -> bool {
+        self.rows.contains_key(&key) || self.slow.at(key).is_some()
+    }
+
     /// Puts a host into the row for `key`: behind the others, or before them if its turn had come and is taken. Whether
     /// `look_at` is to go into the calendar.
-    pub fn wait(&mut self, key: Key, site: SiteKey, id: HostId, look_at: Instant) -> bool {
+    pub fn wait(&mut self, key: Key, (site, is_newcomer): (SiteKey, bool), id: HostId, look_at: Instant) -> bool {
         let called = self.take_call(key, id);
         let is_new = !self.rows.contains_key(&key);
-        let row =
-            || Row { waiting: SiteTurns::default(), called: None, look_at, goes_on: false, at_once: 0, known_turns: 0 };
-        let row = self.rows.entry(key).or_insert_with(row);
+        let row = self.rows.entry(key).or_insert_with(|| Row::new(look_at));
         let Some(Called { is_stranger, .. }) = called else {
-            row.waiting.push(site, id);
+            if is_newcomer { &mut row.newcomers } else { &mut row.waiting }.push(site, id);
             return is_new;
         };
         row.waiting.give_back_turn(site, id);
@@ -191,7 +220,8 @@ impl TurnQueues {
     /// Host `id` of `site` waits for `key` no more, nor keeps a place for it; whether it waited there. A row that is empty by that
     /// ends with its instant in the calendar.
     pub fn leave(&mut self, key: Key, site: SiteKey, id: HostId) -> bool {
-        let has_left = self.rows.get_mut(&key).is_some_and(|row| row.waiting.remove(site, id));
+        let has_left =
+            self.rows.get_mut(&key).is_some_and(|row| row.waiting.remove(site, id) || row.newcomers.remove(site, id));
         if has_left {
             self.gives_place_back(key, id);
         }
@@ -215,17 +245,17 @@ impl TurnQueues {
         called.filter(|called| called.to == key)
     }
 
-    /// Calls the next of those whose site may fetch, as noted for `noted`; the calendar gets `look_at` unless nobody waits.
+    /// Calls the next of those that may fetch, as noted for `noted`; of a site's hosts, those are slow that have said little yet; the calendar gets `look_at` unless nobody waits.
     pub fn call(
         &mut self,
         key: Key,
         [now, noted, look_at]: [Instant; 3],
-        may_fetch: impl Fn(SiteKey) -> bool,
-        is_slow: impl Fn(SiteKey) -> bool,
+        may_fetch: impl Fn(HostId) -> bool,
+        is_slow: impl Fn(HostId) -> bool,
     ) -> Call {
         let rest = self.slow.rest(now, key);
         let Some(row) = self.rows.get_mut(&key).filter(|row| row.look_at == noted) else { return Call::Nobody };
-        if row.called.is_none() && row.waiting.is_empty() {
+        if row.called.is_none() && row.is_empty() {
             self.rows.remove(&key);
             return Call::Nobody;
         }
@@ -236,18 +266,26 @@ impl TurnQueues {
         if row.called.is_some() {
             return Call::Later;
         }
-        let mut is_stranger = false;
+        let is_due = row.known_turns >= STRANGERS_TURNS - 1;
+        let is_stranger;
         let next = match rest {
-            None => row.waiting.pop_of(&may_fetch),
+            None => {
+                let newcomer = if is_due { row.newcomers.pop_of_first(|_, id| may_fetch(id)) } else { None };
+                is_stranger = newcomer.is_some();
+                newcomer.or_else(|| row.pop(|_, id| may_fetch(id)))
+            }
             Some(slow) => {
-                let is_known = |site| slow.was_fast(site) == Some(true);
-                let is_new = |site| slow.was_fast(site).is_none() && !is_slow(site);
+                let is_site = matches!(key, Key::Site(_));
+                let is_known = |guest, id| slow.was_fast(guest).unwrap_or(is_site && !is_slow(id));
+                let is_new = |guest, id| slow.was_fast(guest).is_none() && !is_slow(id);
                 let mut pop =
-                    |is_one: &dyn Fn(SiteKey) -> bool| row.waiting.pop_of(|site| may_fetch(site) && is_one(site));
-                let due = if row.known_turns >= STRANGERS_TURNS - 1 { pop(&is_new) } else { None };
+                    |is_one: &dyn Fn(SiteKey, HostId) -> bool| row.pop(|guest, id| may_fetch(id) && is_one(guest, id));
+                // Names of a site cost nothing, so strangers there have a part of the time and not of the turns.
+                let due = if is_due && !is_site { pop(&is_new) } else { None };
                 is_stranger = due.is_some();
-                let next = due.or_else(|| pop(&is_known)).or_else(|| pop(&is_new));
-                next.or_else(|| if slow.is_wanted() { None } else { pop(&|_| true) })
+                let next = due.or_else(|| pop(&is_known));
+                let next = next.or_else(|| if is_site { None } else { pop(&is_new) });
+                next.or_else(|| if slow.is_wanted() { None } else { pop(&|_, _| true) })
             }
         };
         let Some(id) = next else { return Call::Later };
@@ -344,8 +382,11 @@ mod tests {
     fn sites_have_turns_at_an_address() {
         let mut queues = TurnQueues::default();
         assert!(queues.may_look(at(0), ADDR, (0, site(0)), false));
-        assert!((0..40_000).filter(|id| queues.wait(ADDR, site(0), *id, at(1))).eq([0]), "one instant for all of them");
-        assert!(!queues.wait(ADDR, site(1), 100_000, at(1)));
+        assert!(
+            (0..40_000).filter(|id| queues.wait(ADDR, (site(0), false), *id, at(1))).eq([0]),
+            "one instant for all of them"
+        );
+        assert!(!queues.wait(ADDR, (site(1), false), 100_000, at(1)));
         assert!(!queues.may_look(at(0), ADDR, (200_000, site(9)), false), "who comes along goes behind");
         let mut order = Vec::new();
         for look in 1..6 {
@@ -356,7 +397,7 @@ mod tests {
             queues.had_turn(id);
             order.push(id);
             if id == 100_000 {
-                queues.wait(ADDR, site(1), id, at(9));
+                queues.wait(ADDR, (site(1), false), id, at(9));
             }
         }
         assert_eq!(order, [0, 100_000, 1, 100_000, 2]);
@@ -365,7 +406,7 @@ mod tests {
     #[test]
     fn a_turn_is_kept_where_the_address_is_taken() {
         let mut queues = TurnQueues::default();
-        assert!((0..3).filter(|id| queues.wait(ADDR, site(*id), *id, at(1))).eq([0]));
+        assert!((0..3).filter(|id| queues.wait(ADDR, (site(*id), false), *id, at(1))).eq([0]));
         assert_eq!(
             queues.call(ADDR, [at(2), at(2), at(3)], |_| true, |_| false),
             Call::Nobody,
@@ -373,21 +414,17 @@ mod tests {
         );
         assert_eq!(queues.call(ADDR, [at(1), at(1), at(2)], |_| true, |_| false), Call::Host(0));
         assert_eq!(queues.call(ADDR, [at(2), at(2), at(3)], |_| true, |_| false), Call::Later, "it has not shown up");
-        assert!(queues.wait(ADDR, site(0), 0, at(7)), "taken until then");
+        assert!(queues.wait(ADDR, (site(0), false), 0, at(7)), "taken until then");
         assert_eq!(queues.call(ADDR, [at(3), at(3), at(4)], |_| true, |_| false), Call::Nobody);
         assert_eq!(queues.call(ADDR, [at(7), at(7), at(8)], |_| true, |_| false), Call::Host(0));
         // Its name must be looked up: another one has its turn, and it has its own after that.
         queues.is_late(0);
-        assert_eq!(
-            queues.call(ADDR, [at(8), at(8), at(9)], |of| of != site(1), |_| false),
-            Call::Host(2),
-            "1 may not fetch"
-        );
+        assert_eq!(queues.call(ADDR, [at(8), at(8), at(9)], |id| id != 1, |_| false), Call::Host(2), "1 may not fetch");
         queues.had_turn(2);
         assert!(
             queues.may_look(at(0), ADDR, (0, site(0)), false) && !queues.may_look(at(0), ADDR, (2, site(2)), false)
         );
-        assert!(!queues.wait(ADDR, site(0), 0, at(20)), "the row has its instant");
+        assert!(!queues.wait(ADDR, (site(0), false), 0, at(20)), "the row has its instant");
         assert_eq!(queues.call(ADDR, [at(9), at(9), at(10)], |_| true, |_| false), Call::Host(0));
         queues.had_turn(0);
         assert_eq!(queues.call(ADDR, [at(10), at(10), at(11)], |_| true, |_| false), Call::Host(1));
@@ -403,7 +440,7 @@ mod tests {
     fn a_row_goes_on_at_once_for_a_few_that_wait_elsewhere() {
         let mut queues = TurnQueues::default();
         let of_site = Key::Site(site(0));
-        (0..100).for_each(|id| assert_eq!(queues.wait(ADDR, site(0), id, at(1)), id == 0));
+        (0..100).for_each(|id| assert_eq!(queues.wait(ADDR, (site(0), false), id, at(1)), id == 0));
         let mut next = 0;
         for look in [at(1), at(10), at(20)] {
             let (mut noted, later) = (look, look + Duration::from_millis(9));
@@ -417,7 +454,7 @@ mod tests {
                 };
                 assert_eq!(id, next, "in turn");
                 (next, calls) = (next + 1, calls + 1);
-                queues.wait(of_site, site(0), id, at(50));
+                queues.wait(of_site, (site(0), false), id, at(50));
                 let goes_on = queues.waits_elsewhere(now, id);
                 queues.looks_up(id);
                 if goes_on == [None; KINDS] {
@@ -435,7 +472,7 @@ mod tests {
     #[test]
     fn a_row_does_not_go_on_at_once_for_a_name() {
         let mut queues = TurnQueues::default();
-        (0..3).for_each(|id| assert_eq!(queues.wait(ADDR, site(id), id, at(1)), id == 0));
+        (0..3).for_each(|id| assert_eq!(queues.wait(ADDR, (site(id), false), id, at(1)), id == 0));
         assert_eq!(queues.call(ADDR, [at(1), at(1), at(5)], |_| true, |_| false), Call::Host(0));
         queues.looks_up(0);
         assert_eq!(queues.call(ADDR, [at(1), at(1), at(5)], |_| true, |_| false), Call::Nobody);
@@ -449,17 +486,17 @@ mod tests {
         let (slow, fast) = (site(0), site(1));
         let call = |queues: &mut TurnQueues, now| {
             queues.rows.values_mut().for_each(|row| row.look_at = at(now));
-            queues.call(ADDR, [at(now), at(now), at(now + 10)], |_| true, |of| of == slow)
+            queues.call(ADDR, [at(now), at(now), at(now + 10)], |_| true, |id| id == 0)
         };
         queues.slow_turn_ended(at(1_000), ADDR, slow, Duration::from_millis(1_000));
         assert!(queues.may_look(at(1_000), ADDR, (0, slow), true), "nobody else is there");
-        queues.wait(ADDR, slow, 0, at(1_010));
-        queues.wait(ADDR, fast, 1, at(1_010));
+        queues.wait(ADDR, (slow, false), 0, at(1_010));
+        queues.wait(ADDR, (fast, false), 1, at(1_010));
         assert!(queues.is_wanted_by_another(ADDR, slow));
         assert_eq!(call(&mut queues, 1_010), Call::Host(1));
         queues.had_turn(1);
         assert_eq!(call(&mut queues, 1_020), Call::Host(0), "it might be alone");
-        queues.wait(ADDR, slow, 0, at(1_030));
+        queues.wait(ADDR, (slow, false), 0, at(1_030));
         queues.fast_turn_ended(at(1_020), ADDR, fast);
         assert_eq!([1_030, 4_999].map(|now| call(&mut queues, now)), [Call::Later; 2]);
         assert!(!queues.may_look(at(4_999), ADDR, (0, slow), true));
@@ -471,7 +508,7 @@ mod tests {
     fn a_rest_is_for_all_and_as_long_as_all_slow_turns_ask_for() {
         let mut queues = TurnQueues::default();
         let (first, second, fast) = (site(0), site(1), site(2));
-        queues.wait(ADDR, second, 1, at(1_000));
+        queues.wait(ADDR, (second, false), 1, at(1_000));
         assert_eq!(queues.call(ADDR, [at(1_000), at(1_000), at(1_010)], |_| true, |_| true), Call::Host(1));
         queues.slow_turn_ended(at(60_000), ADDR, first, Duration::from_secs(60));
         queues.fast_turn_ended(at(60_000), ADDR, fast);
@@ -494,7 +531,7 @@ mod tests {
         queues.slow_turn_ended(at(0), ADDR, site(0), Duration::from_secs(1_000));
         queues.fast_turn_ended(at(0), ADDR, known);
         for (site, id) in [(known, 1), (known, 2), (site(10), 10), (site(11), 11), (site(12), 12)] {
-            queues.wait(ADDR, site, id, at(0));
+            queues.wait(ADDR, (site, false), id, at(0));
         }
         for looks in [1, 2, 3] {
             let mut turns = String::new();
@@ -507,7 +544,8 @@ mod tests {
                         queues.had_turn(id);
                         served = Some(id);
                     }
-                    queues.wait(ADDR, if id < 10 { known } else { site(id) }, id, at(1));
+                    let of = if id < 10 { known } else { site(id) };
+                    queues.wait(ADDR, (of, false), id, at(1));
                 }
                 turns.push(if served.is_some_and(|id| id < 10) { 'k' } else { 's' });
             }

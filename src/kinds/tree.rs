@@ -55,6 +55,10 @@ impl KindFacts {
     pub const ADVISED_AGAINST: KindFacts =
         KindFacts { branch: 0, weight: Weight::Sixteenth, node: ROOT, pages: 0, is_known: false };
 
+    /// Of a URL to which only strangers link, on a host that has others, where nothing else is known of its kind.
+    pub const OF_STRANGERS: KindFacts =
+        KindFacts { branch: u32::MAX - 1, weight: Weight::Quarter, ..KindFacts::ADVISED_AGAINST };
+
     /// Of a URL whose kind is left alone for a while (`politeness::KindRest`).
     pub const RESTING: KindFacts = KindFacts { branch: u32::MAX, ..KindFacts::ADVISED_AGAINST };
 }

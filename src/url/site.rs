@@ -145,6 +145,16 @@ impl SiteKey {
         SiteKey::new(rng_seed, site_of(host))
     }
 
+    /// The key of those hosts of `host`'s site whose names end as its own does, up to the label below the site's name:
+    /// `a.b.example.com` and `b.example.com` have one, `example.com` has another.
+    pub fn below_site(rng_seed: u64, host: &str) -> SiteKey {
+        let host = host.strip_suffix('.').unwrap_or(host);
+        let site = site_of(host);
+        let above = host.strip_suffix(site).and_then(|above| above.strip_suffix('.'));
+        let name = above.map(|above| above.rfind('.').map_or(0, |dot| dot + 1)).and_then(|from| host.get(from..));
+        SiteKey::new(rng_seed, name.unwrap_or(site))
+    }
+
     /// The key as a number.
     pub fn number(self) -> u64 {
         self.0
@@ -234,6 +244,17 @@ const SLOTS: usize = 256;
 mod tests {
     use super::*;
     use ringcrawl_base::Rng;
+
+    #[test]
+    fn names_of_a_site_have_keys_by_their_last_label() {
+        let key = |host| SiteKey::below_site(7, host);
+        assert_eq!(key("a.b.example.com"), key("b.example.com."));
+        assert_eq!(key("example.com"), SiteKey::of_host(7, "example.com"));
+        for other in ["example.com", "c.example.com", "b.a.example.com", "b.example.org"] {
+            assert_ne!(key("b.example.com"), key(other), "{other}");
+        }
+        assert_eq!(key("192.0.2.1"), SiteKey::new(7, "192.0.2.1"));
+    }
 
     #[test]
     fn public_suffixes() {

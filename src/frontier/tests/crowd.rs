@@ -67,6 +67,7 @@ impl Crowd {
                             self.frontier.came_to_nobody(self.now, job.id);
                             // And counts when it is known that the network is there.
                             self.frontier.is_held_back(self.now, &job);
+                            self.frontier.request_ended(self.now, &job);
                             reply.is_held_back = true;
                             self.flying.push((self.now + Duration::from_secs(3), job, reply));
                             continue;
@@ -312,4 +313,28 @@ fn sites_that_are_fast_now_and_then_leave_an_address_to_others() {
     };
     let [alone, beside] = [0, 5].map(pages);
     assert!(beside * 2 >= alone, "{beside} of {alone}");
+}
+
+/// Anyone may link to any number of names of a site: dead ones, that a firewall drops, and such as are answered.
+#[test]
+fn names_of_a_site_do_not_take_its_time_from_its_hosts() {
+    for (count, is_dead, least) in
+        [(3, true, 95), (20, true, 95), (60, true, 95), (500, false, 105), (20, false, 105)]
+    {
+        let mut crowd = Crowd::new(64);
+        let mut answer = |job: &FetchJob| match (job.kind, job.url.host().starts_with('x')) {
+            (JobKind::Resolve, is_x) => resolved([192, 0, 2 + u8::from(is_x), number(job.url.host())]),
+            (_, true) if is_dead => reply(Outcome::Failed(Failure::ConnectTimeout), 10_000),
+            (_, true) => reply(status(200), 50),
+            _ => chain(job, 50),
+        };
+        crowd.offer("http://www.victim.test/0");
+        crowd.run(40_000, &mut answer);
+        let before = crowd.pages("www.");
+        (0..count).for_each(|name| crowd.offer(&format!("http://x{name}.victim.test/")));
+        crowd.run(140_000, &mut answer);
+        let pages = crowd.pages("www.") - before;
+        assert!(pages >= least, "{count} {is_dead}: {pages} of 140");
+        assert!(is_dead || crowd.pages("/x") >= 20, "{}", crowd.pages("/x"));
+    }
 }
