@@ -6,8 +6,8 @@
 //! only asks for it ([`RobotsFiles`]) and waits. More than `robots.redirects_max` hops count
 //! as no robots.txt; hops that come back to where they have been are begun once more, and then it cannot be had. How long a file holds, its response says, within `robots.ttl_min` and `robots.ttl`. A hop that cannot be had is tried again, each as often as an own robots.txt would be.
 //! Invariants: nobody but the shard that owns a host asks it; what is not known forbids.
-//! Limits: redirects of [`TARGET_BYTES_MAX`] bytes; [`HOST_FILES_MAX`] files wait for one host. Who finds no place asks
-//! again after [`ASK_AGAIN`], which costs no try.
+//! Limits: redirects of [`TARGET_BYTES_MAX`] bytes; [`HOST_FILES_MAX`] files wait for one host. Who finds no place, or
+//! loses it to another, asks again after [`ASK_AGAIN`], which costs no try.
 //!
 //! [`RobotsFiles`]: super::robots_files::RobotsFiles
 

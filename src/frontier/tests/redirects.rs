@@ -246,6 +246,15 @@ fn those_sent_nowhere_hold_up_nobody() {
             bed.run(5, 100_000, &mut answer);
             assert_eq!(bed.count(JobKind::Page), 20 * (round + 1), "{sites} sites");
         }
+        // Whoever lost a place asks again.
+        bed.run(HOUR, 1_000_000, &mut |job| match (job.kind, job.url.host()) {
+            (JobKind::Robots, host) if host.ends_with(".void") => robots(PRIVATE),
+            (JobKind::Resolve, _) => well(job),
+            _ => answer(job),
+        });
+        assert!(bed.frontier.is_idle(), "{sites} sites");
+        assert_eq!(bed.count(JobKind::Page) + bed.settled.len(), 6_060, "{sites} sites");
+        assert!(bed.settled.is_empty(), "{sites} sites: {}", bed.settled.len());
     }
 }
 
