@@ -192,6 +192,7 @@ pub fn words(failure: Failure) -> &'static str {
         Failure::OutOfScope => "the scope excludes it",
         Failure::Blocked => "scope.block has it",
         Failure::OverBudget => "over its budget",
+        Failure::TooManyPorts => "its host has links to more ports than are asked",
     }
 }
 

@@ -108,6 +108,9 @@ failures! {
     Blocked = "blocked", transient: false;
     /// Its host or site has had what it may cost (`budget`, or a seed's options); no request was made.
     OverBudget = "over-budget", transient: false;
+    /// Its host has links to more ports than are asked, and those before it have answered or were still being tried; no request
+    /// was made.
+    TooManyPorts = "too-many-ports", transient: false;
 }
 
 impl Failure {

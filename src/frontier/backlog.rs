@@ -7,7 +7,7 @@
 //! whose turn it is. While too many wait for another try, no new URL is taken until one of them has had its turn.
 //! Invariants: at most one URL is the current one; at most one of the queues has a block on its way back.
 //! Limits: [`RETRIES_MAX`] URLs wait for another try, [`RETRIES_MIN`] while the frontier's memory is over its bound; and
-//! [`PUT_OFF_MAX`] for the end of a rest of their kind.
+//! [`PUT_OFF_MAX`] for the end of a rest of their kind or a place for their port.
 
 use super::SHORT_TAIL_BYTES;
 use super::importance::{Level, TOP_LEVEL};
@@ -51,7 +51,7 @@ pub struct QueuedUrl {
     pub weight: Weight,
     /// Whether its page is to be looked at.
     pub is_examined: bool,
-    /// It waits for the end of a rest of its kind, and not for another try.
+    /// It waits for the end of a rest of its kind, or for a place for its port, and not for another try.
     pub is_put_off: bool,
 }
 
@@ -179,7 +179,7 @@ impl Backlog {
         self.retries.len() - self.put_off()
     }
 
-    /// URLs that were put off with their kinds and never tried.
+    /// URLs that were put off and never tried.
     pub fn put_off(&self) -> usize {
         self.retries.iter().filter(|(_, entry)| entry.is_put_off && entry.attempt == 0).count()
     }

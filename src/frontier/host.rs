@@ -4,7 +4,7 @@
 //! ([`super::host_failures`]) belong to each of its origins, scheme and port.
 //! Invariants: a host has at most one job under way, or as many as its line allows; its state says where it stands, and every host that has
 //! something to do is either under way, ready, or in the calendar.
-//! Limits: [`ORIGINS_MAX`] origins.
+//! Limits: [`ORIGINS_MAX`] origins. A new one takes the place of an odd port that never answered and that no URL waits for.
 
 use super::backlog::Backlog;
 use super::competition::Leave;
@@ -153,19 +153,28 @@ impl Host {
         self.state == State::Idle && self.idle_number == number
     }
 
-    /// The index of the origin of `url`, added when new; `None` when the host has too many.
+    /// The index of the origin of `url`, added when new; `None` when the host has too many. Jobs and files on their way name another
+    /// by its URL or by what it waits for, so that none is taken for one whose place it has.
     pub fn origin_of(&mut self, url: &Url) -> Option<usize> {
         if let Some(index) = self.origins.iter().position(|origin| origin.is_of(url)) {
             return Some(index);
         }
         // Anyone may link to sixteen odd ports of a host; its own two must not be lost by that.
         if self.origins.len() >= ORIGINS_MAX && url.port() != url.scheme().default_port() {
-            return None;
+            let may_go = |index: &usize| self.origins[*index].is_unproven() && !self.waits_for_rules(*index);
+            let index = (0..self.origins.len()).find(may_go)?;
+            self.origins[index] = Origin::new(url);
+            return Some(index);
         }
         // Most hosts have one or two, and there are millions of hosts.
         self.origins.reserve_exact(1);
         self.origins.push(Origin::new(url));
         Some(self.origins.len() - 1)
+    }
+
+    /// Whether an origin that is known may still make room for another, once no URL waits for it.
+    pub fn may_have_other_origins(&self) -> bool {
+        self.origins.iter().any(Origin::is_unproven)
     }
 
     /// When there is something to do for the next request; an address is asked for `lead` earlier.

@@ -165,7 +165,7 @@ impl Frontier {
             crossing: OutsideLanes::new(outside::LANES as u16),
             crossed: 0,
             rules_cache: RulesCache::new(settings.rules_bytes_max),
-            robots_files: RobotsFiles::default(),
+            robots_files: RobotsFiles::new(),
             ready: ReadyHosts::new(settings.levels()),
             competition: Competition::default(),
             places: FetchPlaces::new(settings.in_flight_max),

@@ -184,6 +184,12 @@ impl Origin {
         !self.has_answered && self.is_odd()
     }
 
+    /// Whether little is lost when it is forgotten: an odd port that never answered, in no earlier run either, and has no rules.
+    pub fn is_unproven(&self) -> bool {
+        let is_new = self.streak.asked_until() == Instant::ZERO;
+        self.is_stranger() && is_new && !matches!(self.robots, Robots::Known { .. })
+    }
+
     /// Its scheme and port.
     pub fn place(&self) -> (Scheme, u16) {
         (self.scheme, self.port)

@@ -6,8 +6,8 @@
 //! only asks for it ([`RobotsFiles`]) and waits. More than `robots.redirects_max` hops count
 //! as no robots.txt; hops that come back to where they have been are begun once more, and then it cannot be had. How long a file holds, its response says, within `robots.ttl_min` and `robots.ttl`. A hop that cannot be had is tried again, each as often as an own robots.txt would be.
 //! Invariants: nobody but the shard that owns a host asks it; what is not known forbids.
-//! Limits: redirects of [`TARGET_BYTES_MAX`] bytes; [`HOST_FILES_MAX`] files wait for one host. Who finds no place asks
-//! again after [`ASK_AGAIN`], which costs no try.
+//! Limits: redirects of [`TARGET_BYTES_MAX`] bytes; [`HOST_FILES_MAX`] files wait for one host. Who finds no place, or
+//! loses it to another, asks again after [`ASK_AGAIN`], which costs no try.
 //!
 //! [`RobotsFiles`]: super::robots_files::RobotsFiles
 
@@ -222,9 +222,16 @@ impl Frontier {
         if let Some(finding) = is_ours.then(|| self.known_at_host(now, url)).flatten() {
             return Asked::Known(finding);
         }
-        let asked = self.robots_files.ask(now, asker, url);
-        if !matches!(asked, Asked::New) {
-            return asked;
+        let asking_site = match asker {
+            Asker::Origin(id, _) => self.hosts.get_mut(id).map(|host| host.site),
+            Asker::Shard(_) => None,
+        };
+        let asked = self.robots_files.ask(now, asker, asking_site, url);
+        let Asked::New { displaced } = &asked else { return asked };
+        if let Some(displaced) = displaced
+            && let Some(id) = self.hosts.find(displaced.host())
+        {
+            self.hosts[id].robots_wanted.retain(|wanted| *wanted != **displaced);
         }
         if !is_ours {
             self.robots_files.request(now, owner, url);
@@ -232,11 +239,7 @@ impl Frontier {
         }
         let site = SiteKey::of_host(self.settings.rng_seed, url.host());
         // Whose robots.txt leads there answers for what its name costs.
-        let linker = match asker {
-            Asker::Origin(id, _) => self.hosts.get_mut(id).map(|host| host.site),
-            Asker::Shard(_) => None,
-        };
-        let id = self.hosts.admit_beyond_bound(now, url.host(), site, linker.unwrap_or_default());
+        let id = self.hosts.admit_beyond_bound(now, url.host(), site, asking_site.unwrap_or_default());
         let Some(id) = id.filter(|id| self.hosts[*id].robots_wanted.len() < HOST_FILES_MAX) else {
             self.robots_files.withdraw(url);
             return Asked::Full;

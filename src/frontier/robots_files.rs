@@ -3,31 +3,37 @@
 //! Decides: a file is asked for once, however many origins are sent to it, and what it said is kept for as long as it
 //! holds. The shard that owns its host fetches it; other shards ask that one and keep its answer in the same way. An
 //! answer may be lost with a message: whoever still waits has the request sent again.
-//! Invariants: an entry is either waited for or known; who waits is told once.
+//! Anyone may send thousands of origins to files that never come. So a site's origins wait for at most [`TIMES_FREE`] as many as
+//! there is room for ([`SiteShares`]), and without room a new question takes the place of the one that has waited longest, if
+//! that is [`DISPLACED_AFTER`]: a file that can be had has mostly come by then.
+//! Invariants: an entry is either waited for or known; who waits is told once, or finds that nobody will tell and asks again.
 //! Limits: an answer to another shard waits, as a reference to what it says, until the lanes have room for its bytes;
-//! [`PENDING_MAX`] files are waited for, and who asks for one more has to ask again later. What is known counts as
+//! [`PENDING_MAX`] files are waited for, and who finds no place has to ask again later. What is known counts as
 //! memory for rules, and goes before the rules that origins hold ([`super::rules_cache`]).
 
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
-use super::STALE_ENTRIES_MIN;
 use super::rules_cache::{CachedRules, Charge, RulesCache};
+use super::{STALE_ENTRIES_MIN, TIMES_FREE};
 use crate::outcome::HostId;
 use crate::robots::{RobotsAnswer, RobotsRequest, RobotsResult, Rules};
+use crate::site_shares::SiteShares;
 use ringcrawl_base::time::{Duration, Instant};
-use ringcrawl_url::Url;
+use ringcrawl_url::{SiteKey, Url};
 
 /// What a file said, and until when that holds.
 pub type Finding = (RobotsResult<Rc<CachedRules>>, Instant);
 
 /// The files of a shard, its own hosts' and others'.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct RobotsFiles {
     files: HashMap<Rc<Url>, File>,
     pending: usize,
-    /// When abandoned entries were last looked for.
-    swept: Instant,
+    /// Files that are waited for, the longest first; an entry that is not there any more is ignored.
+    by_wait: VecDeque<(Instant, Rc<Url>)>,
+    /// What sites' origins wait for.
+    shares: SiteShares,
     numbers: u64,
     /// Known files, the oldest first; an entry that is not there any more is ignored.
     by_age: VecDeque<(u64, Rc<Url>)>,
@@ -40,8 +46,8 @@ pub struct RobotsFiles {
 
 #[derive(Debug)]
 enum File {
-    /// Waited for; where another shard was asked, which, and when it is asked again.
-    Pending { askers: Vec<Asker>, asked: Option<(u16, Instant)> },
+    /// Waited for since then, first by an origin of this site; where another shard was asked, which, and when it is asked again.
+    Pending { since: Instant, site: Option<SiteKey>, askers: Vec<Asker>, asked: Option<(u16, Instant)> },
     /// Fetched.
     Known { finding: Finding, number: u64, _charge: Charge },
 }
@@ -62,13 +68,29 @@ pub enum Asked {
     Known(Finding),
     /// The asker will be told.
     Noted,
-    /// Nobody asked for this file before: the asker will be told, once it is fetched or another shard has answered.
-    New,
+    /// Nobody asked for this file before: the asker will be told, once it is fetched or another shard has answered. Nobody waits any
+    /// more for the file whose place it took.
+    New { displaced: Option<Rc<Url>> },
     /// Too many files are waited for.
     Full,
 }
 
 impl RobotsFiles {
+    /// Nothing is known, and nobody waits.
+    pub fn new() -> RobotsFiles {
+        RobotsFiles {
+            files: HashMap::new(),
+            pending: 0,
+            by_wait: VecDeque::new(),
+            shares: SiteShares::new(SHARE_PLACES, TIMES_FREE),
+            numbers: 0,
+            by_age: VecDeque::new(),
+            by_age_max: 0,
+            requests: Vec::new(),
+            answers: VecDeque::new(),
+        }
+    }
+
     /// What a file said, if that still holds.
     pub fn known(&mut self, url: &Url, now: Instant) -> Option<Finding> {
         match self.files.get(url)? {
@@ -86,8 +108,8 @@ impl RobotsFiles {
         self.files.contains_key(url)
     }
 
-    /// Asks for a file.
-    pub fn ask(&mut self, now: Instant, asker: Asker, url: &Url) -> Asked {
+    /// Asks for a file; an origin of this shard is of a `site`.
+    pub fn ask(&mut self, now: Instant, asker: Asker, site: Option<SiteKey>, url: &Url) -> Asked {
         if let Some(finding) = self.known(url, now) {
             return Asked::Known(finding);
         }
@@ -98,15 +120,41 @@ impl RobotsFiles {
             }
             return Asked::Noted;
         }
-        if self.pending >= PENDING_MAX {
-            self.sweep(now);
+        // Who waits for hardly anything may have a place that another gives up.
+        let free = PENDING_MAX.saturating_sub(self.pending).max(1) as u64;
+        if site.is_some_and(|site| !self.shares.may_take(site, free)) {
+            return Asked::Full;
         }
+        let displaced = (self.pending >= PENDING_MAX).then(|| self.displace(now)).flatten();
         if self.pending >= PENDING_MAX {
             return Asked::Full;
         }
         self.pending += 1;
-        self.files.insert(Rc::new(url.clone()), File::Pending { askers: vec![asker], asked: None });
-        Asked::New
+        site.iter().for_each(|site| self.shares.took(*site));
+        let url = Rc::new(url.clone());
+        if self.by_wait.len() >= 2 * PENDING_MAX {
+            let files = &self.files;
+            self.by_wait.retain(|(since, url)| is_awaited_since(files, url, *since));
+        }
+        self.by_wait.push_back((now, Rc::clone(&url)));
+        self.files.insert(url, File::Pending { since: now, site, askers: vec![asker], asked: None });
+        Asked::New { displaced }
+    }
+
+    /// Takes out the file that has been waited for longest, if that is long enough.
+    fn displace(&mut self, now: Instant) -> Option<Rc<Url>> {
+        while let Some((since, url)) = self.by_wait.pop_front() {
+            if !is_awaited_since(&self.files, &url, since) {
+                continue;
+            }
+            if since + DISPLACED_AFTER > now {
+                self.by_wait.push_front((since, url));
+                return None;
+            }
+            self.answered(&url);
+            return Some(url);
+        }
+        None
     }
 
     /// Takes a question back that was new.
@@ -147,7 +195,10 @@ impl RobotsFiles {
         }
         self.pending -= 1;
         match self.files.remove(url) {
-            Some(File::Pending { askers, .. }) => askers,
+            Some(File::Pending { askers, site, .. }) => {
+                site.iter().for_each(|site| self.shares.gave_back(*site));
+                askers
+            }
             _ => Vec::new(),
         }
     }
@@ -207,19 +258,10 @@ impl RobotsFiles {
     pub fn has_answers(&self) -> bool {
         !self.answers.is_empty()
     }
+}
 
-    /// Lets go of entries that another shard owes an answer to and that nobody asks about any more.
-    fn sweep(&mut self, now: Instant) {
-        if now < self.swept + ASK_AGAIN {
-            return;
-        }
-        self.swept = now;
-        let before = self.files.len();
-        self.files.retain(
-            |_, file| !matches!(file, File::Pending { asked: Some((_, again)), .. } if *again + ABANDONED_AFTER <= now),
-        );
-        self.pending -= before - self.files.len();
-    }
+fn is_awaited_since(files: &HashMap<Rc<Url>, File>, url: &Url, instant: Instant) -> bool {
+    matches!(files.get(url), Some(File::Pending { since, .. }) if *since == instant)
 }
 
 fn is_known_as(files: &HashMap<Rc<Url>, File>, url: &Url, number: u64) -> bool {
@@ -230,7 +272,10 @@ fn is_known_as(files: &HashMap<Rc<Url>, File>, url: &Url, number: u64) -> bool {
 const PENDING_MAX: usize = 4_096;
 /// How long an answer is waited for before it is asked for once more.
 pub const ASK_AGAIN: Duration = Duration::from_secs(60);
-/// Whoever waits asks again every [`ASK_AGAIN`].
-const ABANDONED_AFTER: Duration = Duration::from_secs(300);
+/// A file has been waited for so long when another may take its place.
+const DISPLACED_AFTER: Duration = Duration::from_secs(10);
+/// Places in which what sites wait for is counted: so many that a site of few hosts has one for itself, though each file is
+/// waited for by another site.
+const SHARE_PLACES: usize = 4 * PENDING_MAX;
 /// What an entry costs besides its texts.
 const FILE_BYTES: usize = size_of::<File>() + 3 * size_of::<Url>();

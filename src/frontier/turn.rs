@@ -121,7 +121,7 @@ impl Frontier {
             }
             let host = &mut self.hosts[id];
             let Some(origin) = host.origin_of(&entry.url) else {
-                self.settle(entry, Failure::RobotsUnreachable);
+                self.has_no_origin(id, entry, now);
                 continue;
             };
             match host.verdict(origin, &entry.url, now, &self.settings, &mut self.fuel) {
@@ -315,7 +315,21 @@ impl Frontier {
         true
     }
 
-    /// URLs that may still be put off with their kind.
+    /// A URL of a port for which its host has no place: it waits, without a request, until one of those that do not answer is given up,
+    /// and ends where all have answered or too many wait. Strangers' links leave room for those of the host.
+    fn has_no_origin(&mut self, id: HostId, entry: QueuedUrl, now: Instant) {
+        let kept = if entry.ticket.is_strangers { PUT_OFF_MAX / 2 } else { 0 };
+        let has_room = entry.attempt > 0 || self.resting_room(id) > kept;
+        let host = &mut self.hosts[id];
+        if !has_room || !host.may_have_other_origins() {
+            return self.settle(entry, Failure::TooManyPorts);
+        }
+        let before = host.backlog.ram_bytes();
+        host.backlog.retry(now + ORIGIN_PAUSE, QueuedUrl { is_put_off: true, ..entry });
+        self.memory.changed(before, host.backlog.ram_bytes());
+    }
+
+    /// URLs that may still be put off, with their kind or for want of a place for their port.
     fn resting_room(&self, id: HostId) -> usize {
         let most = if self.memory.has_room() { PUT_OFF_MAX } else { RETRIES_MIN / 2 };
         most.saturating_sub(self.hosts[id].backlog.put_off())
@@ -697,6 +711,8 @@ const STALE_WORK: u64 = 2_048;
 const BLOCKED_FOR: Duration = Duration::from_secs(1);
 /// A turn in which URLs only went behind others is not repeated sooner.
 const REQUEUE_PAUSE: Duration = Duration::from_secs(1);
+/// A URL of a port that finds no place looks for one again.
+const ORIGIN_PAUSE: Duration = Duration::from_secs(60);
 /// Work of a host's turn above which it waits, and for how long: it has a fortieth of the shard's time at least, and a
 /// quarter at most.
 const DEAR_WORK: u64 = TURN_FUEL / 4;

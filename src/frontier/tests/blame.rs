@@ -152,6 +152,45 @@ fn an_origin_dies_alone() {
     assert_eq!((pages(&bed, 80), pages(&bed, 443), bed.settled.len()), (50, 4, 60));
 }
 
+/// Strangers link to odd ports of a host that do not answer, before anybody links to one that does.
+#[test]
+fn closed_ports_lock_no_other_out() {
+    for failure in [Failure::ConnectRefused, Failure::ConnectTimeout] {
+        for (ports, seconds_before) in [(16, 0), (16, 600), (60, 0), (60, HOUR)] {
+            let mut bed = Bed::new(|_| ());
+            let mut answer = |job: &FetchJob| match job.url.port() {
+                80 | 8_088 => well(job),
+                _ if job.kind == JobKind::Resolve => well(job),
+                _ => Outcome::Failed(failure),
+            };
+            bed.offer("http://www.site.test/");
+            bed.run(10, 10, &mut well);
+            (20_081..20_081 + ports).for_each(|port| bed.offer_of_strangers(&format!("http://www.site.test:{port}/")));
+            bed.run(seconds_before, 10_000, &mut answer);
+            bed.offer("http://www.site.test:8088/service");
+            bed.run(24 * HOUR, 10_000, &mut answer);
+            let case = format!("{failure:?} {ports} {seconds_before}");
+            assert!(bed.frontier.is_idle(), "{case}");
+            assert!(bed.pages().contains(&"http://www.site.test:8088/service"), "{case}: {:?}", bed.settled);
+        }
+    }
+}
+
+/// An origin that answered keeps its place, and what finds none ends as what is true.
+#[test]
+fn ports_that_answered_keep_their_places() {
+    let mut bed = Bed::new(|_| ());
+    (20_081..20_101).for_each(|port| bed.offer(&format!("http://www.site.test:{port}/")));
+    bed.offer("http://www.site.test/");
+    bed.run(HOUR, 10_000, &mut well);
+    (20_081..20_097).for_each(|port| bed.offer(&format!("http://www.site.test:{port}/again")));
+    bed.run(HOUR, 10_000, &mut well);
+    assert!(bed.frontier.is_idle());
+    assert_eq!((bed.count(JobKind::Page), bed.count(JobKind::Robots)), (33, 17));
+    let ends: Vec<_> = bed.settled.iter().map(|end| (end.url.port(), end.failure.as_str())).collect();
+    assert_eq!(ends, [20_097, 20_098, 20_099, 20_100].map(|port| (port, "too-many-ports")));
+}
+
 /// What is known of origins outlives their host in memory.
 #[test]
 fn origins_that_failed_are_remembered() {

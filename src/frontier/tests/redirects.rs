@@ -227,6 +227,37 @@ fn those_who_wait_make_room_for_those_they_wait_for() {
     assert!(most <= 12, "{most} hosts");
 }
 
+/// Thousands of hosts are sent to names that no name server answers for; then a few to one that answers.
+#[test]
+fn those_sent_nowhere_hold_up_nobody() {
+    for sites in [5, 6_000] {
+        let mut bed = Bed::new(fast);
+        let mut answer = |job: &FetchJob| match (job.kind, job.url.host()) {
+            (JobKind::Resolve, host) if host.ends_with(".void") => Outcome::Failed(Failure::DnsTimeout),
+            (JobKind::Robots, host) if host.ends_with(".other") => robots(PRIVATE),
+            (JobKind::Robots, host) if host.starts_with('h') => moved(&format!("http://{host}.void/robots.txt")),
+            (JobKind::Robots, host) => moved(&format!("http://{host}.other/robots.txt")),
+            _ => well(job),
+        };
+        (0..6_000).for_each(|number| bed.offer(&format!("http://h{number}.evil{}.test/", number % sites)));
+        bed.run(30, 100_000, &mut answer);
+        for round in 0..3 {
+            (0..20).for_each(|number| bed.offer(&format!("http://good{round}.site{number}.test/")));
+            bed.run(5, 100_000, &mut answer);
+            assert_eq!(bed.count(JobKind::Page), 20 * (round + 1), "{sites} sites");
+        }
+        // Whoever lost a place asks again.
+        bed.run(HOUR, 1_000_000, &mut |job| match (job.kind, job.url.host()) {
+            (JobKind::Robots, host) if host.ends_with(".void") => robots(PRIVATE),
+            (JobKind::Resolve, _) => well(job),
+            _ => answer(job),
+        });
+        assert!(bed.frontier.is_idle(), "{sites} sites");
+        assert_eq!(bed.count(JobKind::Page) + bed.settled.len(), 6_060, "{sites} sites");
+        assert!(bed.settled.is_empty(), "{sites} sites: {}", bed.settled.len());
+    }
+}
+
 /// Two shards with one clock; the messages between them are carried as bytes.
 struct Pair {
     beds: [Bed; 2],
