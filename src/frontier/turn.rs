@@ -610,7 +610,7 @@ impl Frontier {
             via: None,
             attempt: 0,
             began: now,
-            held: Duration::ZERO,
+            ended: None,
             deadline,
             is_hurried: false,
             is_strangers: false,
