@@ -395,6 +395,9 @@ impl Shard {
             if let (JobKind::Page, Some(_), Some(recent)) = (job.kind, &fetched.redirect, &mut self.redirecting) {
                 recent.note(self.keys.key(&job.url));
             }
+            if let (JobKind::Page, Some(_)) = (job.kind, &fetched.redirect) {
+                self.note_redirects(&job.url, Hops::from_bits(job.depth));
+            }
             self.found_by(now, job, &fetched.links);
             if fetched.redirect.is_none() {
                 self.stats.seed_pages_led_outside += self.stats.seeds_led_outside - before;
