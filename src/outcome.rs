@@ -58,8 +58,8 @@ pub struct FetchJob {
     pub attempt: u8,
     /// When it begins.
     pub began: Instant,
-    /// For how long it was not known whether its end counts.
-    pub held: Duration,
+    /// When its request ended, where what came of it waits: to be read, or until it is known whether it counts.
+    pub ended: Option<Instant>,
     /// When the hands must have given up.
     pub deadline: Instant,
     /// The deadline is sooner than `fetch.deadline` has it, for want of places: what is cut by it is tried again, not kept.
@@ -79,9 +79,14 @@ pub struct FetchJob {
 }
 
 impl FetchJob {
-    /// How long it took, where it ended and counts now.
+    /// When its request ended, where it counts now.
+    pub fn ended(&self, now: Instant) -> Instant {
+        self.ended.unwrap_or(now)
+    }
+
+    /// How long it took, where it counts now.
     pub fn took(&self, now: Instant) -> Duration {
-        now.since(self.began).saturating_sub(self.held)
+        self.ended(now).since(self.began)
     }
 }
 

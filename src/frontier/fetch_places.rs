@@ -252,18 +252,13 @@ impl FetchPlaces {
         self.records.set(place.site, if is_fast { record.fast() } else { record.slow() });
     }
 
-    /// What job `id` brought waits to be read, behind many others if the row `is_long`: then its place is as good as a slow
-    /// one's. Whether its site was slow before.
-    pub fn waits(&mut self, id: u64, is_long: bool) -> bool {
-        let Some(site) = self.held.get(&id).map(|place| place.site) else { return false };
-        let was_slow = self.is_slow(site);
-        if let Some(place) = self.held.get_mut(&id).filter(|_| is_long) {
-            self.doubtful += usize::from(!place.is_doubtful());
-            self.slow += usize::from(!place.is_slow);
-            place.is_slow = true;
-            self.records.set(site, self.records.of(site).slow());
-        }
-        was_slow
+    /// What job `id` brought waits to be read, behind many others: then its place is as good as a slow one's.
+    pub fn waits_long(&mut self, id: u64) {
+        let Some(place) = self.held.get_mut(&id) else { return };
+        self.doubtful += usize::from(!place.is_doubtful());
+        self.slow += usize::from(!place.is_slow);
+        place.is_slow = true;
+        self.records.set(place.site, self.records.of(place.site).slow());
     }
 
     /// Job `id` came to its end and gives its place back; `None`: it did when its end was held back.

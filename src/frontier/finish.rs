@@ -144,7 +144,7 @@ impl Frontier {
         // One page that hangs, or never ends, says nothing of how slow its host is.
         let is_of_kind = is_alone || blame == Some(Blame::Kind);
         let took = if is_of_kind { host.pace.took() } else { job.took(now) };
-        host.pace.ended(now, took, (outcome, is_fine), of_host, politeness);
+        host.pace.ended(job.ended(now), took, (outcome, is_fine), of_host, politeness);
         if fails || is_slow || is_page && matches!(blame, Some(Blame::Host | Blame::Kind)) {
             host.doubt(now, of, job.took(now), is_of_kind);
         }

@@ -346,9 +346,9 @@ impl Frontier {
         self.places.came_to_nobody(now, job);
     }
 
-    /// What a job brought waits to be read, in a row that may be long; whether its site was slow before.
-    pub fn waits(&mut self, job: u64, is_long: bool) -> bool {
-        self.places.waits(job, is_long)
+    /// What a job brought waits to be read, behind many others.
+    pub fn waits_long(&mut self, job: u64) {
+        self.places.waits_long(job);
     }
 
     /// The job of a fetch that has to end now, for others.

@@ -40,6 +40,7 @@ enum Next {
 }
 
 /// What is done for the rules of an origin.
+#[allow(clippy::large_enum_variant, reason = "there is one at a time")]
 enum RulesJob {
     /// They are known, or somebody will tell: the verdict is another now.
     Looked,
@@ -687,7 +688,7 @@ impl Frontier {
             via: None,
             attempt: 0,
             began: now,
-            held: Duration::ZERO,
+            ended: None,
             deadline,
             is_hurried: false,
             is_strangers: false,

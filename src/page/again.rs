@@ -50,7 +50,7 @@ impl PageReader {
             via: None,
             attempt: 0,
             began: Instant::ZERO,
-            held: Duration::ZERO,
+            ended: None,
             deadline: Instant::NEVER,
             is_hurried: false,
             is_strangers: false,

@@ -25,7 +25,7 @@ fn job(kind: JobKind, url: &str) -> FetchJob {
         via: None,
         attempt: 0,
         began: Instant::ZERO,
-        held: Duration::ZERO,
+        ended: None,
         deadline: Instant::NEVER,
         is_hurried: false,
         is_strangers: false,

@@ -187,7 +187,7 @@ impl HostPace {
         self.took
     }
 
-    /// A request ended that `took` so long; the host may have complained so, and asked to be left alone for a while. Without a
+    /// A request ended at `now` that `took` so long; the host may have complained so, and asked to be left alone for a while. Without a
     /// `complaint` a 429 or 503 is none of the host, but of one origin or kind of URLs. A response that `is_fine` is a page's, and no
     /// failure.
     pub fn ended(
@@ -198,7 +198,8 @@ impl HostPace {
         complaint: Option<(Complaint, Option<Duration>)>,
         politeness: &Politeness,
     ) {
-        self.latest = now;
+        // Of several under way one may have waited for us while others ended.
+        self.latest = self.latest.max(now);
         let mut rest = Duration::ZERO;
         match outcome {
             Outcome::Fetched(fetched) if is_overload(fetched.status) || fetched.wall.is_some() => {
@@ -233,7 +234,7 @@ impl HostPace {
         politeness: &Politeness,
     ) -> Duration {
         let is_same = began < self.complained;
-        self.complained = now;
+        self.complained = self.complained.max(now);
         let back_off = if is_same { Duration::ZERO } else { self.caution.is_overloaded(complaint, politeness) };
         if self.caution.in_row() <= 1 {
             self.complains_since = now;

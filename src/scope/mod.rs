@@ -245,6 +245,11 @@ impl Scope {
         depth.map_or(*depth_max, u16::from)
     }
 
+    /// Most links from a seed to a URL of `site`, and most redirects in a row.
+    pub fn way_max(&self, url: &Url, site: &str) -> (u16, u16) {
+        (self.depth_max(url, site), self.limits.redirects_max)
+    }
+
     /// What `scope.follow` says.
     pub fn is_followed(&self, url: &Url, site: &str) -> bool {
         match self.limits.follow {

@@ -5,7 +5,6 @@
 //! hands is a request that is ready to be sent.
 //! Invariants: a job ends once; the end of one that is not in flight is our own fault.
 
-use std::collections::VecDeque;
 use std::rc::Rc;
 
 use super::input::OutOfReach;
@@ -20,10 +19,10 @@ use crate::store::{self, HostAddresses, Note, Placed};
 use crate::transaction::Transaction;
 use crate::waits::{Wait, Waits};
 use ringcrawl_base::Failure;
+use ringcrawl_base::IntMap;
 use ringcrawl_base::grouped;
 use ringcrawl_base::stage::{self, Stage};
 use ringcrawl_base::time::{Duration, Instant, UnixTime};
-use ringcrawl_base::{IntMap, IntSet};
 use ringcrawl_url::Url;
 
 /// Jobs in flight, by their number, with the instant at which they began.
@@ -59,46 +58,6 @@ impl InFlight {
     fn end(&mut self, id: u64) -> (Rc<FetchJob>, Instant) {
         let Some(job) = self.jobs.remove(&id) else { panic!("job {id} ended and was not in flight") };
         job
-    }
-}
-
-/// Long responses, which are read beside the shard: one after the other, so that what they come to is not more than is
-/// taken in. Those of sites that are slow, or have sent many such, stand in a row of their own, which has every fourth turn.
-#[derive(Debug, Default)]
-pub struct Readings {
-    rows: [VecDeque<(FetchJob, Box<Transaction>)>; 2],
-    waiting_jobs: IntSet,
-    begun: usize,
-    turns: usize,
-}
-
-impl Readings {
-    fn len(&self) -> usize {
-        self.waiting_jobs.len() + self.begun
-    }
-
-    /// Whether so many wait that their sites have to share what slow sites share.
-    fn is_long(&self) -> bool {
-        self.waiting_jobs.len() >= READINGS_LONG
-    }
-
-    /// Whether the response of job `id` waits to be read.
-    pub(super) fn has_waiting(&self, id: u64) -> bool {
-        self.waiting_jobs.contains(&id)
-    }
-
-    fn push(&mut self, job: FetchJob, transaction: Box<Transaction>, is_slow: bool) {
-        self.waiting_jobs.insert(job.id);
-        self.rows[usize::from(is_slow)].push_back((job, transaction));
-    }
-
-    fn pop(&mut self) -> Option<(FetchJob, Box<Transaction>)> {
-        self.turns += 1;
-        let [first, second] = &mut self.rows;
-        let (first, second) = if self.turns.is_multiple_of(4) { (second, first) } else { (first, second) };
-        let next = first.pop_front().or_else(|| second.pop_front())?;
-        self.waiting_jobs.remove(&next.0.id);
-        Some(next)
     }
 }
 
@@ -263,9 +222,14 @@ impl Shard {
 
     /// A long response: reading it would hold up all others. Its job keeps its place among those in flight.
     fn read_beside(&mut self, now: Instant, job: &FetchJob, transaction: Box<Transaction>) {
-        let is_slow = self.frontier.waits(job.id, self.readings.is_long());
+        if self.readings.is_long() {
+            self.frontier.waits_long(job.id);
+        }
         self.frontier.request_ended(now, job);
-        self.readings.push(job.clone(), transaction, is_slow);
+        let site = self.site_key(&job.url);
+        // How long it waits for us says nothing of its host.
+        let job = FetchJob { ended: Some(job.ended(now)), ..job.clone() };
+        self.readings.push(now, job, site, transaction);
     }
 
     /// The next long response to be read. When the crawl ends, those that still wait are left to the next run.
@@ -275,13 +239,14 @@ impl Shard {
                 self.conclude(now, &job, Err(Failure::Aborted));
             }
         }
-        if self.readings.begun >= READINGS_MAX {
+        if !self.readings.may_begin() {
             return None;
         }
         let (job, transaction) = self.readings.pop()?;
         match self.segments.names(transaction.started) {
             Ok(names) => {
-                self.readings.begun += 1;
+                let site = self.site_key(&job.url);
+                self.readings.begin(now, job.id, site);
                 Some(Effect::Read(self.reader.reading(job, transaction, names)))
             }
             Err(error) => {
@@ -293,7 +258,6 @@ impl Shard {
 
     /// A long response was read. After [`Phase::Abort`] nothing is made of it, as of others.
     pub(super) fn was_read(&mut self, now: Instant, mut page: PageRead) {
-        assert!(self.readings.begun > 0, "a response was read that nobody gave out");
         let mut record = Stored::default();
         match page.records.take().filter(|_| self.phase < Phase::Abort) {
             None => {}
@@ -308,7 +272,7 @@ impl Shard {
                 },
             },
         }
-        self.readings.begun -= 1;
+        self.readings.end(now, page.job().id);
         let is_page = page.is_page && self.phase < Phase::Abort;
         self.settle_budget(page.job(), is_page);
         if self.phase < Phase::Abort {
@@ -431,6 +395,9 @@ impl Shard {
             if let (JobKind::Page, Some(_), Some(recent)) = (job.kind, &fetched.redirect, &mut self.redirecting) {
                 recent.note(self.keys.key(&job.url));
             }
+            if let (JobKind::Page, Some(_)) = (job.kind, &fetched.redirect) {
+                self.note_redirects(&job.url, Hops::from_bits(job.depth));
+            }
             self.found_by(now, job, &fetched.links);
             if fetched.redirect.is_none() {
                 self.stats.seed_pages_led_outside += self.stats.seeds_led_outside - before;
@@ -523,10 +490,6 @@ struct Stored {
 const DROPS_TOLD_MAX: u32 = 16;
 /// A rest that is as long is written down at once.
 const LONG_REST: Duration = Duration::from_secs(60);
-/// A row of so many that wait to be read is long: some seconds at worst.
-const READINGS_LONG: usize = 16;
-/// Readings begun at once: one is read, and the next is ready.
-const READINGS_MAX: usize = 2;
 /// Lookups started before the sockets get their turn.
 const LOOKUPS_PER_FETCH: usize = 64;
 /// How long a shard that found no page's place left waits before it looks again.

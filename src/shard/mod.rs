@@ -7,7 +7,7 @@
 //! Decides: what is fetched and looked up, what becomes of a response, which URLs are known and where they go, what is
 //! written and in which order, when fetching waits for the disk, how an earlier run is taken up, and how a phase ends.
 //!
-//! Invariants: a URL is accepted at most once, and over exactly once; a page's record and links are on the device before the
+//! Invariants: a URL is accepted at most once, or once more ([`urls`], [`long_ways`]), and over exactly once; a page's record and links are on the device before the
 //! word that it is over ([`commit`]); after [`Phase::Abort`] nothing that a fetch brings is taken in.
 //! Limits: no fetch starts, no response or message is taken in, and no earlier run is read on, while the disk is more than [`BACKLOG_BYTES_MAX`] behind; no fetch
 //! while other shards are `journal.bytes_max` behind.
@@ -20,8 +20,10 @@ mod fetching;
 mod input;
 mod keys;
 mod link_counts;
+mod long_ways;
 mod network;
 mod phase;
+mod readings;
 mod resume;
 mod site_links;
 mod urls;
@@ -60,10 +62,12 @@ use crate::visited::Table;
 use crate::waits::Wait;
 use allowance::Allowance;
 use commit::Commits;
-use fetching::{InFlight, Readings};
+use fetching::InFlight;
 use keys::Keys;
 use link_counts::GatheredLinks;
+use long_ways::LongWays;
 use network::Network;
+use readings::Readings;
 use ringcrawl_base::RecentHashes;
 use ringcrawl_base::stage::{self, Stage};
 use ringcrawl_base::time::{Duration, Instant, WallClock};
@@ -118,6 +122,7 @@ pub struct Shard {
     recent_aside: RecentHashes,
     /// Keys of URLs whose pages redirected lately, in this run; none where no cookie is kept that could change that.
     redirecting: Option<RecentHashes>,
+    long_ways: LongWays,
     /// URLs that were sent to other shards.
     sent: SentUrls,
     /// Links to other sites, where these are counted.
@@ -337,6 +342,7 @@ impl Shard {
             sent,
             recent_aside: RecentHashes::default(),
             redirecting,
+            long_ways: LongWays::default(),
             spool: Spool::new(SPOOL_FILE_BYTES_MAX),
             log: Log::new(owner, shards, files.journal.last().map_or(0, |last| last + 1)),
             vias: Vias::new(usize::try_from(vias_bytes_max).unwrap_or(usize::MAX)),

@@ -311,7 +311,7 @@ impl Shard {
         for _ in 0..count_max {
             let Some(held) = self.network.take_cleared() else { break };
             // For how long it was held says nothing of its host.
-            let job = FetchJob { held: now.since(held.ended), ..(*held.job).clone() };
+            let job = FetchJob { ended: Some(held.ended), ..(*held.job).clone() };
             self.count(now, &job, held.result);
         }
     }

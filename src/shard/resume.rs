@@ -96,6 +96,7 @@ impl Shard {
     fn take_up(&mut self, now: Instant) {
         let Some(replay) = self.replay.take() else { return };
         self.network.is_taken_up();
+        self.long_ways.forget_redirects();
         let (found, reopened) = replay.finish();
         self.log.take_up(&found);
         self.reopened = Some(reopened);
@@ -225,12 +226,19 @@ impl Shard {
         if Hops::from_bits(ticket.depth).is_seed() {
             self.frontier.wanted(site);
         }
+        let hops = Hops::from_bits(ticket.depth);
+        let comes_shorter = self.comes_shorter(key, url, hops);
+        self.note_way(key, url, hops);
+        self.note_redirects(url, hops);
         let mut is_new = self.visited.insert_anyway(key);
         is_new.then(|| self.url_shares.took(site));
         // The page of its key may have led here, or its own redirects led back to it. Where they did not, this keeps what was
         // set aside before from coming twice.
-        let has_place =
-            if self.keys.are_urls() { !is_new && is_target(ticket.depth) } else { !is_new || is_target(ticket.depth) };
+        let has_place = if self.keys.are_urls() {
+            !is_new && (is_target(ticket.depth) || comes_shorter)
+        } else {
+            !is_new || is_target(ticket.depth)
+        };
         if has_place {
             let is_alone = self.visited.insert_anyway(self.keys.lone_key(url));
             is_alone.then(|| self.url_shares.took(site));

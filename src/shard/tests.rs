@@ -4,6 +4,7 @@ mod clocks;
 mod faults;
 mod found;
 mod keys;
+mod long_ways;
 mod network;
 mod orders;
 mod readings;

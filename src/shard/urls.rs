@@ -33,7 +33,7 @@ impl Shard {
         let hashes = links.fingerprints().iter().zip(&*keys);
         for ((depth, bytes), ((fingerprint, key), is_seen)) in links.raw().zip(hashes.zip(seen)) {
             let hops = Hops::from_bits(depth);
-            let is_seen = is_seen && !hops.is_seed();
+            let is_seen = is_seen && !hops.is_seed() && !self.came_long_way(*key);
             // Most links stay at the page's host.
             if is_seen && is_at(bytes, job.url.origin()) || url.read_canonical(bytes).is_err() {
                 continue;
@@ -171,7 +171,7 @@ impl Shard {
 
     /// The bits of `Hops` of what was found, if it is to be fetched here; what becomes of what is another shard's,
     /// `exchange.mode` says.
-    fn keep_or_send(
+    pub(super) fn keep_or_send(
         &mut self,
         now: Instant,
         url: &Url,
@@ -196,6 +196,8 @@ impl Shard {
         }
         // What a redirect leads to has a place of its own where keys are not URLs.
         let batch = (owner, self.lanes.open_batch(owner));
+        // One by a long way is not to keep the same by a short one back.
+        let fingerprint = if self.is_deep(url, hops) { !fingerprint } else { fingerprint };
         if hops.redirects() == 0 && self.sent.is_again(fingerprint, batch) {
             self.stats.links_sent_before += 1;
             return None;
@@ -241,7 +243,8 @@ impl Shard {
             }
             let hops = Hops::from_bits(depth);
             let leads_back = is_seen && hops.redirects() > 0 && self.has_redirected(key);
-            if is_seen && !leads_back && !hops.is_seed() || url.read_canonical(bytes).is_err() {
+            let is_known = is_seen && !leads_back && !hops.is_seed() && !self.came_long_way(key);
+            if is_known || url.read_canonical(bytes).is_err() {
                 continue;
             }
             debug_assert_eq!(self.partition.shard_of(&url), self.index, "{url} was sent to the wrong shard");
@@ -315,6 +318,8 @@ impl Shard {
             let site = self.site_key(url);
             self.frontier.wanted(site);
         }
+        let hops = Hops::from_bits(depth);
+        let key = if self.comes_shorter(key, url, hops) { self.keys.lone_key(url) } else { key };
         let (free, visited) = (self.visited.room(), self.visited.len());
         // While there is much room nobody can be over a share, and a duplicate's site need not be known.
         let site = self.url_shares.may_be_over(visited, free).then(|| self.site_key(url));
@@ -327,6 +332,7 @@ impl Shard {
             Seen::New => {
                 let site = site.unwrap_or_else(|| self.site_key(url));
                 self.url_shares.took(site);
+                self.note_way(key, url, hops);
                 let number = {
                     let _stage = stage::enter(Stage::Journal);
                     self.commits.note(now);

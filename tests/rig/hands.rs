@@ -78,7 +78,7 @@ pub fn job(url: &str) -> FetchJob {
         via: None,
         attempt: 0,
         began: Instant::ZERO,
-        held: ringcrawl_base::time::Duration::ZERO,
+        ended: None,
         deadline: Instant::NEVER,
         is_hurried: false,
         is_strangers: false,

@@ -212,7 +212,7 @@ fn job(url: &Url) -> FetchJob {
         told: None,
         attempt: 0,
         began: Instant::ZERO,
-        held: ringcrawl_base::time::Duration::ZERO,
+        ended: None,
         deadline: Instant::NEVER,
         is_hurried: false,
         is_strangers: false,

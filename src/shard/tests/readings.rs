@@ -179,3 +179,98 @@ fn a_response_that_waits_keeps_no_turn_and_loses_no_delay() {
     });
     assert!(next.is_some_and(|next| (601..=603).contains(&next)), "{next:?}");
 }
+
+/// What a host took ends with its response: neither its delay nor the next request's earliest begin counts how long that waited for us.
+#[test]
+fn the_time_that_a_response_waits_for_us_is_not_its_hosts() {
+    let host = names(0).next().expect("a host");
+    let mut rig = Rig::new(
+        config(|config| {
+            config.dns.hosts.insert(host.clone(), vec!["192.0.2.1".parse().expect("an address")]);
+            config.fetch.short_bytes_max = 100;
+            config.politeness.host_delay = Duration::from_secs(5);
+        }),
+        Logs::new(),
+    );
+    (0..3).for_each(|page| rig.seed(&Url::parse(&format!("http://{host}/{page}")).expect("a URL")));
+    let (mut began, mut waiting) = (Vec::new(), VecDeque::new());
+    for second in 0..200 {
+        let now = Instant::ZERO + Duration::from_secs(second);
+        while let Some(effect) = rig.shard.poll(now) {
+            let input = match effect {
+                Effect::Fetch(job) if job.kind == JobKind::Robots => response(&job, 404, "", ""),
+                Effect::Fetch(job) => {
+                    began.push(second);
+                    response(&job, 200, "", &"word ".repeat(100))
+                }
+                Effect::Disk(op) => Input::Disk(rig.disk(op)),
+                Effect::Read(reading) => {
+                    waiting.push_back((second + 27, reading));
+                    continue;
+                }
+                _ => continue,
+            };
+            rig.shard.handle(now, input);
+        }
+        if let Some((_, reading)) = waiting.pop_front_if(|(at, _)| *at <= second) {
+            let page = reading.read(&mut CaptureWriter::new(Packing::default()).expect("a writer"));
+            rig.shard.handle(now, Input::Read(Box::new(page)));
+        }
+    }
+    let gaps: Vec<u64> = began.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(began.len() == 3 && gaps.iter().all(|gap| (27..=28).contains(gap)), "{began:?}");
+}
+
+/// Thirty sites whose pages take half a second to read would have those of others wait for a quarter of a minute each.
+#[test]
+fn pages_that_are_soon_read_pass_those_of_sites_that_had_much_time() {
+    const DEAR: usize = 30;
+    const OTHERS: usize = 20;
+    let hosts: Vec<String> = names(0).take(DEAR + OTHERS).collect();
+    let mut rig = Rig::new(
+        config(|config| {
+            config.fetch.short_bytes_max = 4 << 10;
+            (config.politeness.site_delay, config.politeness.ip_delay) = (Duration::ZERO, Duration::ZERO);
+            for host in &hosts {
+                config.dns.hosts.insert(host.clone(), vec!["192.0.2.1".parse().expect("an address")]);
+            }
+        }),
+        Logs::new(),
+    );
+    for page in 0..20 {
+        hosts.iter().for_each(|host| rig.seed(&Url::parse(&format!("http://{host}/{page}")).expect("a URL")));
+    }
+    let is_dear = |url: &Url| hosts[..DEAR].iter().any(|host| host == url.host());
+    let (mut given, mut came, mut had, mut waits) = (VecDeque::new(), BTreeMap::new(), [0; 2], Vec::new());
+    let mut busy_until = Instant::ZERO;
+    for step in 0..12_000 {
+        let now = LATER + Duration::from_millis(10 * step);
+        while let Some(effect) = rig.shard.poll(now) {
+            let input = match effect {
+                Effect::Fetch(job) if job.kind == JobKind::Robots => response(&job, 404, "", ""),
+                Effect::Fetch(job) => {
+                    came.insert(job.id, now);
+                    response(&job, 200, "", &"word ".repeat(1_000))
+                }
+                Effect::Disk(op) => Input::Disk(rig.disk(op)),
+                Effect::Read(reading) => {
+                    let lasts = Duration::from_millis(if is_dear(&reading.job().url) { 500 } else { 10 });
+                    busy_until = busy_until.max(now) + lasts;
+                    given.push_back((busy_until, reading));
+                    continue;
+                }
+                _ => continue,
+            };
+            rig.shard.handle(now, input);
+        }
+        while let Some((_, reading)) = given.pop_front_if(|(at, _)| *at <= now) {
+            let (is_dear, wait) = (is_dear(&reading.job().url), now.since(came[&reading.job().id]));
+            had[usize::from(is_dear)] += 1;
+            (!is_dear).then(|| waits.push(wait));
+            let page = reading.read(&mut CaptureWriter::new(Packing::default()).expect("a writer"));
+            rig.shard.handle(now, Input::Read(Box::new(page)));
+        }
+    }
+    let late = waits.iter().skip(OTHERS).filter(|wait| **wait > Duration::from_secs(2)).count();
+    assert!(had[0] == OTHERS * 20 && had[1] > 150 && late == 0, "{had:?}, {late} late, {:?}", waits.iter().max());
+}

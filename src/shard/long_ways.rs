@@ -1,0 +1,81 @@
+//! URLs that were found by a long way first: they get another chance when a short one is found.
+//!
+//! Decides: a URL keeps the way by which it was found first, and strangers choose that: behind a hundred pages of theirs somebody's
+//! home page is so deep that none of its links is followed. So what was accepted in the last quarter before `scope.depth_max` is
+//! remembered, and so is what redirects in the last quarter before `scope.redirects_max`. A link by a way shorter than half of the
+//! limit has it accepted once more, under its lone key, as what redirects lead back to is. Small limits have no quarters: there a way
+//! that is shorter at all is short. It is remembered when it is accepted, as the short way may be found before its turn comes;
+//! redirects, which are no loss unless one more follows, when it is read.
+//! Invariants: a URL comes so once, as its lone key is visited then; nothing is kept where every way is short.
+//! Limits: as many as [`RecentHashes`] holds: who floods a shard with long ways has others forgotten. After a restart depths are
+//! known from the log, redirects are not. Whose long way has its turn when the short one is found is fetched twice.
+
+use super::Shard;
+use crate::hops::Hops;
+use ringcrawl_base::RecentHashes;
+use ringcrawl_url::Url;
+
+/// Keys of URLs that were found by a long way lately: so deep, or by so many redirects.
+#[derive(Debug, Default)]
+pub struct LongWays {
+    of_links: Option<RecentHashes>,
+    of_redirects: Option<RecentHashes>,
+}
+
+impl LongWays {
+    fn has_redirected(&self, key: u64) -> bool {
+        self.of_redirects.as_ref().is_some_and(|long| long.holds(key))
+    }
+
+    /// The log is read, which does not say what redirected: that was for what was accepted once more.
+    pub(super) fn forget_redirects(&mut self) {
+        self.of_redirects = None;
+    }
+}
+
+impl Shard {
+    /// Whether the URL of this key may have come by a long way. Of nearly every page's links that is not even looked up.
+    pub(super) fn came_long_way(&self, key: u64) -> bool {
+        self.long_ways.of_links.as_ref().is_some_and(|long| long.holds(key)) || self.long_ways.has_redirected(key)
+    }
+
+    /// Whether it came so, and this way to it is short.
+    pub(super) fn comes_shorter(&mut self, key: u64, url: &Url, hops: Hops) -> bool {
+        if !self.came_long_way(key) {
+            return false;
+        }
+        let (depth_max, redirects_max) = self.scope.way_max(url, self.sites.of(url.host()).name);
+        self.long_ways.of_links.as_ref().is_some_and(|long| long.holds(key)) && is_short(hops.links(), depth_max)
+            || self.long_ways.has_redirected(key) && is_short(hops.redirects(), redirects_max)
+    }
+
+    /// Whether links of what is found so are too deep, or soon would be.
+    pub(super) fn is_deep(&mut self, url: &Url, hops: Hops) -> bool {
+        let (depth_max, _) = self.scope.way_max(url, self.sites.of(url.host()).name);
+        is_long(hops.links(), depth_max)
+    }
+
+    /// A URL of this key was accepted.
+    pub(super) fn note_way(&mut self, key: u64, url: &Url, hops: Hops) {
+        if self.is_deep(url, hops) {
+            self.long_ways.of_links.get_or_insert_default().note(key);
+        }
+    }
+
+    /// A page redirects, or may have in an earlier run.
+    pub(super) fn note_redirects(&mut self, url: &Url, hops: Hops) {
+        let (_, redirects_max) = self.scope.way_max(url, self.sites.of(url.host()).name);
+        if is_long(hops.redirects(), redirects_max) {
+            let key = self.keys.key(url);
+            self.long_ways.of_redirects.get_or_insert_default().note(key);
+        }
+    }
+}
+
+fn is_long(count: u16, count_max: u16) -> bool {
+    count_max > 0 && count >= count_max - count_max / 4
+}
+
+fn is_short(count: u16, count_max: u16) -> bool {
+    count < count_max - count_max / 4 * 2
+}

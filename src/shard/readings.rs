@@ -1,0 +1,143 @@
+//! Long responses, which are read beside the shard: who is next.
+//!
+//! Decides: the one whose site has had the least reading time lately, with what its own is likely to take, by the bytes that it
+//! has and claims. So sites whose few bytes become many wait for each other, and pages of others pass them. Who has waited
+//! [`WAIT_PARTS`] times as long as it is behind goes first all the same.
+//! Invariants: what waits or is begun is so until it is taken out, once.
+//! Limits: [`READINGS_MAX`] are begun at once, so that what they come to is not more than is taken in. What
+//! [`SITES_MAX`] sites have had is known; a training of dictionaries counts for the reading that it holds up.
+
+use ringcrawl_base::time::{Duration, Instant};
+use ringcrawl_base::{IntMap, IntSet};
+use ringcrawl_http as http;
+use ringcrawl_url::SiteKey;
+
+use crate::outcome::FetchJob;
+use crate::transaction::Transaction;
+
+/// Long responses of a shard.
+#[derive(Debug)]
+pub struct Readings {
+    /// As they came.
+    waiting: Vec<Waiting>,
+    waiting_jobs: IntSet,
+    begun: Vec<Begun>,
+    /// When the last one ended: they are read one after the other.
+    last_ended: Instant,
+    /// Reading time of sites, and of all; halved when these have had [`LATELY`].
+    had: IntMap<Duration, SiteKey>,
+    had_by_all: Duration,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    job: FetchJob,
+    transaction: Box<Transaction>,
+    since: Instant,
+    site: SiteKey,
+    estimate: Duration,
+}
+
+#[derive(Debug)]
+struct Begun {
+    job: u64,
+    since: Instant,
+    site: SiteKey,
+}
+
+impl Default for Readings {
+    fn default() -> Readings {
+        Readings {
+            waiting: Vec::new(),
+            waiting_jobs: IntSet::default(),
+            begun: Vec::new(),
+            last_ended: Instant::ZERO,
+            had: IntMap::default(),
+            had_by_all: Duration::ZERO,
+        }
+    }
+}
+
+impl Readings {
+    /// Those that wait, and those begun.
+    pub fn len(&self) -> usize {
+        self.waiting.len() + self.begun.len()
+    }
+
+    /// Whether so many wait that their sites have to share what slow sites share.
+    pub fn is_long(&self) -> bool {
+        self.waiting.len() >= READINGS_LONG
+    }
+
+    /// Whether the response of job `id` waits to be read.
+    pub fn has_waiting(&self, id: u64) -> bool {
+        self.waiting_jobs.contains(&id)
+    }
+
+    /// Whether another one may begin.
+    pub fn may_begin(&self) -> bool {
+        self.begun.len() < READINGS_MAX
+    }
+
+    /// The response to `job`, whose request has ended now, is to be read.
+    pub fn push(&mut self, now: Instant, job: FetchJob, site: SiteKey, transaction: Box<Transaction>) {
+        let response = &transaction.response;
+        let bytes = http::claimed_bytes(&response.headers, &response.body).max(response.body.len() as u64);
+        let estimate = Duration::from_micros(bytes / BYTES_PER_MICROSECOND);
+        self.waiting_jobs.insert(job.id);
+        self.waiting.push(Waiting { job, transaction, since: now, site, estimate });
+    }
+
+    /// The next one that waits.
+    pub fn pop(&mut self) -> Option<(FetchJob, Box<Transaction>)> {
+        // All wait on, so the order among them changes by what their sites have had alone.
+        let behind = |waiting: &Waiting| {
+            let had = self.had.get(&waiting.site).copied().unwrap_or_default();
+            (had + waiting.estimate) * WAIT_PARTS + waiting.since.since(Instant::ZERO)
+        };
+        let (next, _) = self.waiting.iter().enumerate().min_by_key(|(_, waiting)| behind(waiting))?;
+        let Waiting { job, transaction, .. } = self.waiting.remove(next);
+        self.waiting_jobs.remove(&job.id);
+        Some((job, transaction))
+    }
+
+    /// The response of job `id` of `site` was given out.
+    pub fn begin(&mut self, now: Instant, job: u64, site: SiteKey) {
+        self.begun.push(Begun { job, since: now, site });
+    }
+
+    /// It was read.
+    pub fn end(&mut self, now: Instant, job: u64) {
+        let Some(begun) = self.begun.iter().position(|begun| begun.job == job) else {
+            panic!("a response was read that nobody gave out")
+        };
+        let Begun { since, site, .. } = self.begun.remove(begun);
+        let took = now.since(since.max(self.last_ended));
+        self.last_ended = now;
+        self.had_by_all += took;
+        *self.had.entry(site).or_default() += took;
+        if self.had_by_all >= LATELY || self.had.len() > SITES_MAX {
+            self.had_by_all /= 2;
+            self.had.values_mut().for_each(|had| *had /= 2);
+            self.had.retain(|_, had| *had >= LITTLE);
+            if self.had.len() > SITES_MAX / 2 {
+                self.had.clear();
+            }
+        }
+    }
+}
+
+/// A row of so many that wait to be read is long: some seconds at worst.
+const READINGS_LONG: usize = 16;
+/// Readings begun at once: one is read, and the next is ready.
+const READINGS_MAX: usize = 2;
+/// Sites whose reading time is known: more than send long responses at one time, 64 KiB a shard.
+const SITES_MAX: usize = 1 << 12;
+/// Reading time that counts.
+const LATELY: Duration = Duration::from_secs(32);
+/// What is left of less is forgotten.
+const LITTLE: Duration = Duration::from_millis(1);
+/// A second of reading is worth four minutes of waiting.
+const WAIT_PARTS: u32 = 256;
+/// Decoded and looked through for links.
+const BYTES_PER_MICROSECOND: u64 = 100;
