@@ -101,7 +101,12 @@ impl State {
 impl Host {
     /// Whether it has said little yet: names of a site cost nothing, and hosts that are known go before it.
     pub fn is_newcomer(&self) -> bool {
-        self.origins.iter().map(|origin| u32::from(origin.fine())).sum::<u32>() < KNOWN_ANSWERS
+        self.answers() < KNOWN_ANSWERS
+    }
+
+    /// How often it was answered well, as far as is known.
+    pub fn answers(&self) -> u32 {
+        self.origins.iter().map(|origin| u32::from(origin.fine())).sum()
     }
 
     /// A host that is met for the first time.

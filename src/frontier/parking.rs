@@ -81,7 +81,7 @@ impl Frontier {
         }
         let look_at = now + self.look_pause(key);
         // How its site is says nothing of a host among the site's others.
-        let is_slow = |id: HostId| if let Key::Site(_) = key { self.hosts[id].is_newcomer() } else { is_slow(id) };
+        let is_slow = |id: HostId| if let Key::Site(_) = key { self.hosts[id].answers() == 0 } else { is_slow(id) };
         let call = self.turn_queues.call(key, [now, noted, look_at], may_fetch, is_slow);
         if call != Call::Nobody {
             self.calendar.push(look_at, Event::Turn(key));

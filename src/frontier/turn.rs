@@ -597,7 +597,7 @@ impl Frontier {
         others.retain(|other| self.settings.operators.of_address(*other) == operator);
         let is_slow = self.places.is_slow(site);
         let may_look = |key| {
-            let is_slow = if let Key::Site(_) = key { self.hosts[id].is_newcomer() } else { is_slow };
+            let is_slow = if let Key::Site(_) = key { self.hosts[id].answers() == 0 } else { is_slow };
             !self.turn_queues.knows(key) || self.turn_queues.may_look(now, key, (id, self.guest_at(key, id)), is_slow)
         };
         let hold_until = self.hold_until(now, id, deadline);

@@ -245,7 +245,7 @@ impl TurnQueues {
         called.filter(|called| called.to == key)
     }
 
-    /// Calls the next of those that may fetch, as noted for `noted`; of a site's hosts, those are slow that have said little yet; the calendar gets `look_at` unless nobody waits.
+    /// Calls the next of those that may fetch, as noted for `noted`; of a site's hosts, those are slow that never answered; the calendar gets `look_at` unless nobody waits.
     pub fn call(
         &mut self,
         key: Key,
