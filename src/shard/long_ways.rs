@@ -2,9 +2,8 @@
 //!
 //! Decides: a URL keeps the way by which it was found first, and strangers choose that: behind a hundred pages of theirs somebody's
 //! home page is so deep that none of its links is followed. So what was accepted in the last quarter before `scope.depth_max` is
-//! remembered, and so is what redirects in the last quarter before `scope.redirects_max`. A link by a way shorter than half of the
-//! limit has it accepted once more, under its lone key, as what redirects lead back to is. Small limits have no quarters: there a way
-//! that is shorter at all is short. It is remembered when it is accepted, as the short way may be found before its turn comes;
+//! remembered, and so is what redirects in the last quarter before `scope.redirects_max`. A link by a way that is
+//! shorter than that has it accepted once more, under its lone key, as what redirects lead back to is. It is remembered when it is accepted, as the short way may be found before its turn comes;
 //! redirects, which are no loss unless one more follows, when it is read.
 //! Invariants: a URL comes so once, as its lone key is visited then; nothing is kept where every way is short.
 //! Limits: as many as [`RecentHashes`] holds: who floods a shard with long ways has others forgotten. After a restart depths are
@@ -77,5 +76,5 @@ fn is_long(count: u16, count_max: u16) -> bool {
 }
 
 fn is_short(count: u16, count_max: u16) -> bool {
-    count < count_max - count_max / 4 * 2
+    count < count_max - count_max / 4
 }
