@@ -61,6 +61,8 @@ pub struct Host {
     pub has_answered: bool,
     /// It has had URLs to which not only strangers link.
     pub has_own_urls: bool,
+    /// It has had a seed, or a host of its site links to it of which that is so.
+    pub is_vouched_for: bool,
     /// Until when origins that may be dead are left alone while another one works.
     pub doubtful_rest: Instant,
     /// What it waits for: for the table of hosts alone, which counts.
@@ -101,7 +103,7 @@ impl State {
 impl Host {
     /// Whether it has said little yet: names of a site cost nothing, and hosts that are known go before it.
     pub fn is_newcomer(&self) -> bool {
-        self.answers() < KNOWN_ANSWERS
+        !self.is_vouched_for && self.answers() < KNOWN_ANSWERS
     }
 
     /// How often it was answered well, as far as is known.
@@ -132,6 +134,7 @@ impl Host {
             vitals: Vitals::default(),
             has_answered: false,
             has_own_urls: false,
+            is_vouched_for: false,
             wait: None,
             state: State::Idle,
             idle_number: 0,

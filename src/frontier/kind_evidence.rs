@@ -169,6 +169,18 @@ impl Frontier {
         ticket.is_strangers && self.hosts[id].has_own_urls && !self.importance.has_levels()
     }
 
+    /// Whether the URL that is offered to host `id` shows that it is no name that strangers have made up.
+    pub(super) fn vouches(&self, id: HostId, ticket: Ticket) -> bool {
+        match self.evidence.finder {
+            LinkSource::Page(page, _) if !is_seed(ticket) => {
+                let finder = &self.hosts[page];
+                page != id && finder.is_vouched_for && finder.site == self.hosts[id].site
+            }
+            LinkSource::Page(..) | LinkSource::Unknown => is_seed(ticket),
+            LinkSource::Stranger => false,
+        }
+    }
+
     /// A URL of host `id` was taken from its queue.
     pub(super) fn judged(&mut self, id: HostId, ticket: Ticket) {
         if self.is_judged(ticket)
