@@ -301,7 +301,7 @@ impl Place {
 /// A fetch that lasts as long is slow: most pages come within a few tenths of a second.
 pub(super) const SLOW_AFTER: Duration = Duration::from_secs(2);
 /// How long a new fetch has while slow ones hold most places.
-const HURRIED: Duration = Duration::from_secs(5);
+pub const HURRIED: Duration = Duration::from_secs(5);
 const FAST_WHOLE: u32 = 1 << 24;
 /// At first: so few that a slow way is soon known.
 const FAST_AT_FIRST: u32 = FAST_WHOLE / 8;

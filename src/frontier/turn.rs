@@ -8,6 +8,7 @@ use std::net::IpAddr;
 use super::backlog::{PUT_OFF_MAX, QueuedUrl, RETRIES_MAX, RETRIES_MIN, Taken};
 use super::budgets::{Left, PENDING_PAUSE};
 use super::calendar::Event;
+use super::fetch_places::HURRIED;
 use super::host::State;
 use super::host_failures::{is_no_robots_txt, kind_of};
 use super::kind_lanes::Turn;
@@ -591,6 +592,12 @@ impl Frontier {
         }
         let awaited = self.turn_queues.awaited_by_another(turns.keys(), site);
         let lasts_max = self.places.deadline(site, self.settings.deadline, awaited);
+        let is_site_wanted =
+            || turns.keys().any(|key| matches!(key, Key::Site(_)) && self.turn_queues.is_wanted(key, id));
+        let lasts_max = match self.hosts[id].is_newcomer() && is_site_wanted() {
+            true => lasts_max.min(HURRIED),
+            false => lasts_max,
+        };
         let deadline = now + lasts_max;
         // A turn with another operator would be one more.
         let operator = self.settings.operators.of_address(addr);

@@ -324,6 +324,23 @@ fn sites_that_are_fast_now_and_then_leave_an_address_to_others() {
     assert!(beside * 2 >= alone, "{beside} of {alone}");
 }
 
+/// Newcomers of a site that drip have five seconds each.
+#[test]
+fn names_of_a_site_that_drip_do_not_take_its_time() {
+    let mut crowd = Crowd::new(64);
+    let mut answer = |job: &FetchJob| match (job.kind, job.url.host().starts_with('x')) {
+        (JobKind::Resolve, is_x) => resolved([192, 0, 2 + u8::from(is_x), number(job.url.host())]),
+        (JobKind::Page, true) => reply(status(200), 60_000),
+        _ => chain(job, 50),
+    };
+    crowd.offer("http://www.victim.test/0");
+    crowd.run(3_000, &mut answer);
+    (0..8).for_each(|name| crowd.offer_of_strangers(&format!("http://x{name}.victim.test/")));
+    crowd.run(140_000, &mut answer);
+    let pages = crowd.pages("www.");
+    assert!(pages >= 80, "{pages} of 140");
+}
+
 /// Anyone may link to any number of names of a site: dead ones, that a firewall drops, and such as are answered.
 #[test]
 fn names_of_a_site_do_not_take_its_time_from_its_hosts() {
