@@ -304,6 +304,10 @@ impl Frontier {
                 return None;
             };
             let job = self.take_turn(id, now, spool);
+            // It may have put many off that had come back from disk.
+            if job.is_none() && !self.memory.has_room() {
+                self.memory.spill(&mut self.hosts, spool);
+            }
             if self.turn_queues.is_called(id) {
                 self.had_its_turns(id, &job);
             }

@@ -500,8 +500,8 @@ impl Frontier {
         host.robots_wanted.iter().find(|url| host.may_ask_for_file_from(url, now) <= now)
     }
 
-    /// The request for a file that others were sent to. Where it is no robots.txt, the host's own has to allow it: anyone may send
-    /// others' robots.txt anywhere.
+    /// The request for a file that others were sent to. Where it is no robots.txt, the host's own is asked for first and must not
+    /// forbid it: anyone may send his robots.txt anywhere.
     fn wanted_robots_job(&mut self, id: HostId, now: Instant) -> Option<FetchJob> {
         let url = self.wanted_robots(id, now)?.clone();
         if self.scope.blocks().blocks(&url) {
@@ -514,14 +514,7 @@ impl Frontier {
                 self.refuse_file(now, id, &url);
                 return None;
             };
-            // It may have its own robots.txt there.
-            let verdict = match host.origins[origin].waits_for(&url) {
-                true => Verdict::Allowed,
-                false => host.verdict(origin, &url, now, &self.settings, &mut self.fuel),
-            };
-            let is_sent_on = self.hosts[id].origins[origin].asks_for().is_some();
-            match verdict {
-                Verdict::Allowed => {}
+            match host.verdict(origin, &url, now, &self.settings, &mut self.fuel) {
                 Verdict::Fetch => match self.own_rules(id, origin, now) {
                     RulesJob::Asked(job) => return job,
                     RulesJob::Looked => {
@@ -529,15 +522,12 @@ impl Frontier {
                         return None;
                     }
                 },
-                Verdict::Wait(at) if !is_sent_on => {
-                    self.schedule(id, now, at);
-                    return None;
-                }
-                // One that waits for another's file might wait for ever: that one may wait for it.
-                Verdict::Wait(_) | Verdict::Ask | Verdict::Settle(_) => {
+                Verdict::Settle(Failure::RobotsDenied | Failure::CrawlDelayTooLong | Failure::HostDead) => {
                     self.refuse_file(now, id, &url);
                     return None;
                 }
+                // What its own rules are cannot be said: they may lie there, or wait for this file.
+                Verdict::Allowed | Verdict::Wait(_) | Verdict::Ask | Verdict::Settle(_) => {}
             }
         }
         let job = self.request(id, JobKind::Robots, url, now);

@@ -27,7 +27,8 @@ fn the_file_at_the_end_holds_and_no_other() {
             (JobKind::Robots, "a.test", _) if hops == 1 => moved("https://end.other/robots/a.txt"),
             (JobKind::Robots, "a.test", _) => moved("http://h2.site2/2"),
             (JobKind::Robots, "end.other", "/robots/a.txt") => robots(PRIVATE),
-            (JobKind::Robots, "end.other", "/robots.txt") => robots(CLOSED),
+            (JobKind::Robots, "end.other", "/robots.txt") => robots("User-agent: *\nDisallow: /page"),
+            (JobKind::Robots, host, "/robots.txt") if host != "a.test" => status(404),
             (JobKind::Robots, _, path) => {
                 let hop: u32 = path[1..].parse().expect("a number");
                 let next = format!("http://h{0}.site{0}/{0}", hop + 1);
@@ -153,7 +154,7 @@ fn what_cannot_be_had_at_the_end_forbids() {
     bed.offer("http://a.test/");
     bed.offer("http://b.test/");
     bed.run(10 * HOUR, 1_000, &mut |job| match (job.kind, job.url.host()) {
-        (JobKind::Robots, "end.test") => status(503),
+        (JobKind::Robots, "end.test") if job.url.path_and_query() == "/file" => status(503),
         (JobKind::Robots, "a.test" | "b.test") => moved("http://end.test/file"),
         _ => well(job),
     });
@@ -166,6 +167,7 @@ fn what_cannot_be_had_at_the_end_forbids() {
     bed.offer("http://a.test/open");
     let mut tries = 0;
     bed.run(10 * HOUR, 1_000, &mut |job| match (job.kind, job.url.host()) {
+        (JobKind::Robots, "end.test") if job.url.path_and_query() == "/robots.txt" => status(404),
         (JobKind::Robots, "end.test") => {
             tries += 1;
             if tries < 3 { status(500) } else { robots(PRIVATE) }
@@ -377,6 +379,7 @@ fn a_way_goes_back_and_forth_between_shards() {
             let hop = hosts.iter().position(|host| host == job.url.host()).expect("a host");
             match job.kind {
                 JobKind::Robots if hop == hops => robots(PRIVATE),
+                JobKind::Robots if hop > 0 && job.url.path_and_query() == "/robots.txt" => status(404),
                 JobKind::Robots => moved(&format!("http://{}/file{}", hosts[hop + 1], hop + 1)),
                 _ => well(job),
             }

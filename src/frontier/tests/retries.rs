@@ -55,7 +55,9 @@ fn each_class_has_its_tries_and_waits() {
         // A rule for all others changes nothing.
         let others = ["name", "connect", "tls", "transfer", "server", "overload"].map(|other| (other, "{ tries = 0 }"));
         let others: Vec<_> = others.into_iter().filter(|(other, _)| *other != class).collect();
-        assert_eq!(waits(&others, &outcome), [2, 4, 8, 16], "{class} {outcome:?}");
+        // The rest of its kind is longer than the first wait: its robots.txt was answered.
+        let first = if matches!(class, "transfer" | "server" | "overload") { 4 } else { 2 };
+        assert_eq!(waits(&others, &outcome), [first, 4, 8, 16], "{class} {outcome:?}");
     }
 }
 

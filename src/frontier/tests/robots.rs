@@ -126,6 +126,7 @@ fn the_copy_is_kept_at_the_end_of_redirects() {
     let mut asked = 0;
     bed.run(24 * HOUR, 10_000, &mut |job| match (job.kind, job.url.host()) {
         (JobKind::Robots, "a.test") => moved("http://b.test/rules.txt"),
+        (JobKind::Robots, _) if job.url.path_and_query() == "/robots.txt" => status(404),
         (JobKind::Robots, _) => {
             asked += 1;
             if asked == 1 { robots(PRIVATE) } else { status(500) }
