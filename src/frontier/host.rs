@@ -6,6 +6,8 @@
 //! something to do is either under way, ready, or in the calendar.
 //! Limits: [`ORIGINS_MAX`] origins. A new one takes the place of an odd port that never answered and that no URL waits for.
 
+use xxhash_rust::xxh3::xxh3_64;
+
 use super::backlog::Backlog;
 use super::competition::Leave;
 use super::health::Vitals;
@@ -45,6 +47,8 @@ pub struct Host {
     pub origins: Vec<Origin>,
     /// Files that it is to fetch because others' robots.txt redirect to them; the first of them next.
     pub robots_wanted: Vec<Url>,
+    /// A hash of the one file among these that its rules forbid and that is fetched all the same; 0: none.
+    pub forbidden_file: u64,
     /// It has served others, and so many requests of its own are next: thousands of hosts may send others to it.
     pub own_turns: u8,
     /// What its kinds of pages were worth, where it has had more than a few.
@@ -101,6 +105,16 @@ impl State {
 }
 
 impl Host {
+    /// Whether a file that others were sent to is fetched although its rules forbid it. RFC 9309 section 2.3.1.2 wants that, but
+    /// anyone may send his robots.txt here: it is done for one.
+    pub fn takes_forbidden_file(&mut self, url: &Url) -> bool {
+        let hash = xxh3_64(url.as_str().as_bytes()) | 1;
+        if self.forbidden_file == 0 {
+            self.forbidden_file = hash;
+        }
+        self.forbidden_file == hash
+    }
+
     /// Whether it has said little yet: names of a site cost nothing, and hosts that are known go before it.
     pub fn is_newcomer(&self) -> bool {
         !self.is_vouched_for && self.answers() < KNOWN_ANSWERS
@@ -125,6 +139,7 @@ impl Host {
             under_way: UnderWay::default(),
             origins: Vec::new(),
             robots_wanted: Vec::new(),
+            forbidden_file: 0,
             own_turns: 0,
             kinds: None,
             pages_had: 0,

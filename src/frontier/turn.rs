@@ -500,8 +500,8 @@ impl Frontier {
         host.robots_wanted.iter().find(|url| host.may_ask_for_file_from(url, now) <= now)
     }
 
-    /// The request for a file that others were sent to. Where it is no robots.txt, the host's own is asked for first and must not
-    /// forbid it: anyone may send his robots.txt anywhere.
+    /// The request for a file that others were sent to. Where it is no robots.txt, the host's own is asked for first, and one alone is
+    /// fetched that it forbids: anyone may send his robots.txt anywhere.
     fn wanted_robots_job(&mut self, id: HostId, now: Instant) -> Option<FetchJob> {
         let url = self.wanted_robots(id, now)?.clone();
         if self.scope.blocks().blocks(&url) {
@@ -522,6 +522,7 @@ impl Frontier {
                         return None;
                     }
                 },
+                Verdict::Settle(Failure::RobotsDenied) if self.hosts[id].takes_forbidden_file(&url) => {}
                 Verdict::Settle(Failure::RobotsDenied | Failure::CrawlDelayTooLong | Failure::HostDead) => {
                     self.refuse_file(now, id, &url);
                     return None;
