@@ -108,11 +108,15 @@ impl Host {
     /// Whether a file that others were sent to is fetched although its rules forbid it. RFC 9309 section 2.3.1.2 wants that, but
     /// anyone may send his robots.txt here: it is done for one.
     pub fn takes_forbidden_file(&mut self, url: &Url) -> bool {
-        let hash = xxh3_64(url.as_str().as_bytes()) | 1;
         if self.forbidden_file == 0 {
-            self.forbidden_file = hash;
+            self.forbidden_file = file_hash(url);
         }
-        self.forbidden_file == hash
+        self.has_taken_forbidden_file(url)
+    }
+
+    /// Whether this is that one: its rules need not be known again, which may leave memory before its turn.
+    pub fn has_taken_forbidden_file(&self, url: &Url) -> bool {
+        self.forbidden_file == file_hash(url)
     }
 
     /// Whether it has said little yet: names of a site cost nothing, and hosts that are known go before it.
@@ -270,10 +274,20 @@ impl Host {
 
     /// Whether a URL of this origin waits for its rules, or a file that others were sent to.
     pub fn waits_for_rules(&self, index: usize) -> bool {
-        let Some(origin) = self.origins.get(index) else { return false };
-        let mut waiting = self.backlog.considered().chain(&self.robots_wanted);
-        origin.parked_bytes() > 0 || waiting.any(|url| origin.is_of(url))
+        let is_of = |origin: &Origin| self.robots_wanted.iter().any(|url| origin.is_of(url));
+        self.has_url_for(index) || self.origins.get(index).is_some_and(is_of)
     }
+
+    /// Whether a URL of this origin waits for its rules.
+    pub fn has_url_for(&self, index: usize) -> bool {
+        let Some(origin) = self.origins.get(index) else { return false };
+        origin.parked_bytes() > 0 || self.backlog.considered().any(|url| origin.is_of(url))
+    }
+}
+
+/// Never zero, which stands for none.
+fn file_hash(url: &Url) -> u64 {
+    xxh3_64(url.as_str().as_bytes()) | 1
 }
 
 /// Different (scheme, port) pairs of one host that are crawled, the default ones not counted.

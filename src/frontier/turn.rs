@@ -508,7 +508,7 @@ impl Frontier {
             self.refuse_file(now, id, &url);
             return None;
         }
-        if is_no_robots_txt(&url) {
+        if is_no_robots_txt(&url) && !self.hosts[id].has_taken_forbidden_file(&url) {
             let host = &mut self.hosts[id];
             let Some(origin) = host.origin_of(&url) else {
                 self.refuse_file(now, id, &url);

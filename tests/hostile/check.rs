@@ -114,6 +114,18 @@ pub fn spoil(harvest: &mut Harvest, truth: &Truth, each: &dyn Fn(&str, &Harvest)
     }
 }
 
+/// What was stored and cannot be foreseen one by one: pages of mazes.
+fn unforeseen<'a>(harvest: &'a Harvest, truth: &Truth) -> impl Iterator<Item = (&'a String, &'a Vec<Capture>)> {
+    let known = truth.fetched.keys().chain(truth.missing.keys()).chain(truth.faulty.keys());
+    let known: BTreeSet<String> = known.map(|url| url.as_str().to_owned()).collect();
+    harvest.iter().filter(move |(url, _)| !known.contains(url.as_str()))
+}
+
+/// How many pages of mazes were fetched once more by a shorter way.
+pub fn once_more(harvest: &Harvest, truth: &Truth) -> u64 {
+    unforeseen(harvest, truth).filter(|(_, found)| found.len() == 2).count() as u64
+}
+
 /// Every URL that was not stored as the truth wants it, and what is wrong.
 pub fn wrongs(harvest: &Harvest, truth: &Truth, model: &Model, depth_max: usize) -> Vec<String> {
     let mut wrongs = Vec::new();
@@ -148,20 +160,22 @@ pub fn wrongs(harvest: &Harvest, truth: &Truth, model: &Model, depth_max: usize)
             wrong(url.as_str(), format!("{ending:?}, but [{}]", brief(found)));
         }
     }
-    // Of a maze, pages that begin at the entrance and end where the crawl's limits do.
+    // Of a maze, pages that begin at the entrance and end where the crawl's limits do. Some are so deep that a shorter way has them
+    // once more.
     let mut rooms: BTreeMap<String, (usize, usize)> = BTreeMap::new();
-    let known: BTreeSet<&str> =
-        truth.fetched.keys().chain(truth.missing.keys()).chain(truth.faulty.keys()).map(Url::as_str).collect();
-    for (text, found) in harvest.iter().filter(|(url, _)| !known.contains(url.as_str())) {
+    let mut twice: BTreeMap<String, usize> = BTreeMap::new();
+    for (text, found) in unforeseen(harvest, truth) {
         let url = Url::parse(text).expect("a stored URL");
         let place = model.locate_url(&url);
         match place.map(|place| place.item) {
             Some(Item::Fault(fault, spot)) if fault.is_maze() && spot.is_maze() => {
                 let (count, most) = rooms.entry(url.host().to_owned()).or_default();
                 (*count, *most) = (*count + 1, depth_max * fault.doors() as usize);
-                if !matches!(found.as_slice(), [one] if one.status == 200 && one.truncated.is_none()) {
+                let is_whole = found.iter().all(|one| one.status == 200 && one.truncated.is_none());
+                if !is_whole || !(1..=2).contains(&found.len()) {
                     wrong(text, format!("a page of a maze, but [{}]", brief(found)));
                 }
+                *twice.entry(url.host().to_owned()).or_default() += usize::from(found.len() == 2);
             }
             _ => wrong(text, format!("not in the truth, but [{}]", brief(found))),
         }
@@ -170,6 +184,10 @@ pub fn wrongs(harvest: &Harvest, truth: &Truth, model: &Model, depth_max: usize)
         let (count, most) = rooms.get(entrance.host()).copied().unwrap_or_default();
         if captures(entrance).len() != 1 || !(2..=most).contains(&count) {
             wrong(entrance.as_str(), format!("an entrance, and {count} pages behind it"));
+        }
+        let twice = twice.get(entrance.host()).copied().unwrap_or_default();
+        if twice > count / 20 {
+            wrong(entrance.as_str(), format!("an entrance, and {twice} of {count} pages behind it were fetched twice"));
         }
     }
     wrongs

@@ -291,19 +291,11 @@ impl Simulation {
         let outage = self.outages.next().into_iter().chain(self.clock.next()).filter(|at| *at > self.now).min();
         let something_waits = [due, event, interruption, look].into_iter().flatten().min();
         let Some(next) = something_waits.map(|next| next.min(outage.unwrap_or(Instant::NEVER))) else {
-            self.complaints.push(format!("{:?} stuck: shards wait for nothing", self.now));
-            for shard in &mut self.run.shards {
-                let (report, due) = (shard.report(), shard.next_due());
-                let stats = shard.stats();
-                let (queued, fetches, lookups) = (stats.queued, stats.in_flight, stats.lookups);
-                let what = format!("{report:?} {queued} queued, {fetches} fetches, {lookups} lookups, due {due:?}");
-                self.complaints.push(what);
-            }
+            self.complain_of_standstill("nothing");
             return false;
         };
         if next > STUCK {
-            let queued = self.totals().queued;
-            self.complaints.push(format!("{:?} stuck in {:?}: {queued} URLs queued", self.now, self.run.phase));
+            self.complain_of_standstill("something for ever");
             return false;
         }
         self.now = self.now.max(next);
@@ -319,6 +311,18 @@ impl Simulation {
             }
         }
         true
+    }
+
+    fn complain_of_standstill(&mut self, what_for: &str) {
+        let (now, phase) = (self.now, self.run.phase);
+        self.complaints.push(format!("{now:?} stuck in {phase:?}: shards wait for {what_for}"));
+        for shard in &mut self.run.shards {
+            let (report, due) = (shard.report(), shard.next_due());
+            let stats = shard.stats();
+            let (queued, fetches, lookups) = (stats.queued, stats.in_flight, stats.lookups);
+            let what = format!("{report:?} {queued} queued, {fetches} fetches, {lookups} lookups, due {due:?}");
+            self.complaints.push(what);
+        }
     }
 
     /// Something happened to a shard, unless that has ended.
