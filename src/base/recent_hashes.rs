@@ -29,6 +29,11 @@ impl RecentHashes {
         self.is_again(hash);
     }
 
+    /// A hash is as if it had not come.
+    pub fn forget(&mut self, hash: u64) {
+        self.slots.get_mut(hash as usize % SLOTS).filter(|slot| **slot == hash).into_iter().for_each(|slot| *slot = 0);
+    }
+
     /// Whether it came not long ago.
     pub fn holds(&self, hash: u64) -> bool {
         self.slots.get(hash as usize % SLOTS) == Some(&hash)

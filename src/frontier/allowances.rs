@@ -15,7 +15,7 @@ use super::Frontier;
 use super::parts::{ENTRY_BYTES, Parts};
 use crate::backlinks::{LinkingSites, SiteLink};
 use crate::config::Config;
-use ringcrawl_url::SiteKey;
+use ringcrawl_url::{SiteKey, Url};
 
 /// The allowances of one shard's sites.
 #[derive(Debug, Default)]
@@ -129,9 +129,12 @@ impl Frontier {
         self.allowances.linked(link)
     }
 
-    /// A site is a seed's.
-    pub fn wanted(&mut self, site: SiteKey) {
+    /// A seed was given, in this run or an earlier one.
+    pub fn wanted(&mut self, seed: &Url, site: SiteKey) {
         self.allowances.wanted(site);
+        if let Some(id) = self.hosts.find(seed.host()) {
+            self.hosts[id].is_vouched_for = true;
+        }
     }
 
     /// About how many sites link to a site, and how many pages it has.

@@ -38,7 +38,8 @@ impl Frontier {
         assert!(self.hosts[id].under_way.jobs() > 0, "a job came back that was not under way");
         if job.kind != JobKind::Resolve {
             let met_wall = matches!(outcome, Outcome::Fetched(fetched) if fetched.wall.is_some());
-            self.fetch_ended(now, job, met_wall);
+            let is_fine = matches!(outcome, Outcome::Fetched(fetched) if fetched.truncated.is_none());
+            self.fetch_ended(now, job, met_wall, is_fine);
         }
         let end = match job.kind {
             JobKind::Resolve => {
@@ -105,7 +106,8 @@ impl Frontier {
         let (host, politeness) = (&mut self.hosts[job.host], &self.settings.politeness);
         let (mut is_fine, mut is_slow, mut has_complained, mut retry_after) = (false, false, false, None);
         // Where others' robots.txt lead may be anything: it is judged as a page that strangers link to.
-        let is_strangers_file = job.kind == JobKind::Robots && is_no_robots_txt(&job.url);
+        let is_own_way = || host.origins.iter().any(|origin| origin.waits_for(&job.url));
+        let is_strangers_file = job.kind == JobKind::Robots && is_no_robots_txt(&job.url) && !is_own_way();
         let is_page = job.kind == JobKind::Page || is_strangers_file;
         let (class, of) = (RetryClass::of(outcome), kind_of(&job.url, job.is_strangers || is_strangers_file));
         let of_page = Some(of).filter(|_| is_page);

@@ -67,6 +67,12 @@ pub struct Host {
     pub has_own_urls: bool,
     /// It has had a seed, or a host of its site links to it of which that is so.
     pub is_vouched_for: bool,
+    /// An earlier run was answered.
+    pub has_answered_before: bool,
+    /// How often a turn was slow and brought nothing.
+    dragged: u8,
+    /// Ports that made room and did not answer, some others with them.
+    dead_ports: Option<Box<[u64; DEAD_PORT_WORDS]>>,
     /// Until when origins that may be dead are left alone while another one works.
     pub doubtful_rest: Instant,
     /// What it waits for: for the table of hosts alone, which counts.
@@ -121,7 +127,20 @@ impl Host {
 
     /// Whether it has said little yet: names of a site cost nothing, and hosts that are known go before it.
     pub fn is_newcomer(&self) -> bool {
-        !self.is_vouched_for && self.answers() < KNOWN_ANSWERS
+        let before = if self.has_answered_before { KNOWN_ANSWERS } else { 0 };
+        !self.is_vouched_for && self.answers() + before < KNOWN_ANSWERS * (1 + u32::from(self.dragged))
+    }
+
+    /// Whether it is a newcomer that has not been slow yet: one that was has all the time that it needs, when its turn has come.
+    pub fn is_first_met(&self) -> bool {
+        self.is_newcomer() && self.dragged == 0
+    }
+
+    /// A turn for `url` was slow and brought nothing. A link may name any port.
+    pub fn dragged(&mut self, url: &Url) {
+        if url.port() == url.scheme().default_port() {
+            self.dragged = self.dragged.saturating_add(1);
+        }
     }
 
     /// How often it was answered well, as far as is known.
@@ -154,6 +173,9 @@ impl Host {
             has_answered: false,
             has_own_urls: false,
             is_vouched_for: false,
+            has_answered_before: false,
+            dragged: 0,
+            dead_ports: None,
             wait: None,
             state: State::Idle,
             idle_number: 0,
@@ -189,7 +211,11 @@ impl Host {
         // Anyone may link to sixteen odd ports of a host; its own two must not be lost by that.
         if self.origins.len() >= ORIGINS_MAX && url.port() != url.scheme().default_port() {
             let may_go = |index: &usize| self.origins[*index].is_unproven() && !self.waits_for_rules(*index);
-            let index = (0..self.origins.len()).find(may_go)?;
+            let index = (0..self.origins.len()).find(|index| may_go(index) && !self.had_dead_port(url))?;
+            if self.origins[index].streak.has_failed() {
+                let (word, bit) = dead_port_bit(self.origins[index].place().1);
+                self.dead_ports.get_or_insert_default()[word] |= bit;
+            }
             self.origins[index] = Origin::new(url);
             return Some(index);
         }
@@ -197,6 +223,12 @@ impl Host {
         self.origins.reserve_exact(1);
         self.origins.push(Origin::new(url));
         Some(self.origins.len() - 1)
+    }
+
+    /// Whether the port of `url` did not answer, and then made room for another: it is not asked again in this run.
+    pub fn had_dead_port(&self, url: &Url) -> bool {
+        let (word, bit) = dead_port_bit(url.port());
+        self.dead_ports.as_ref().is_some_and(|dead| dead[word] & bit != 0)
     }
 
     /// Whether an origin that is known may still make room for another, once no URL waits for it.
@@ -292,5 +324,11 @@ fn file_hash(url: &Url) -> u64 {
 
 /// Different (scheme, port) pairs of one host that are crawled, the default ones not counted.
 pub const ORIGINS_MAX: usize = 16;
+/// Where a port stands among the dead ones of a host: for one of 1,024 bits.
+fn dead_port_bit(port: u16) -> (usize, u64) {
+    (usize::from(port) / 64 % DEAD_PORT_WORDS, 1 << (port % 64))
+}
+
+const DEAD_PORT_WORDS: usize = 16;
 /// A host that was answered well so often is no newcomer.
 const KNOWN_ANSWERS: u32 = 16;

@@ -18,7 +18,9 @@ use crate::hops::Hops;
 use crate::kinds::{self, HostKinds, Judgment, KindFacts};
 use crate::outcome::{FetchJob, Fetched, HostId, Outcome};
 use crate::politeness::is_overload;
+use ringcrawl_base::RecentHashes;
 use ringcrawl_url::{SiteKey, Url};
+use xxhash_rust::xxh3::xxh3_64;
 
 /// What is held for all hosts of a shard.
 #[derive(Debug, Default)]
@@ -32,6 +34,8 @@ pub struct KindEvidence {
     in_lanes: u64,
     /// URLs that went to lanes.
     lowered: u64,
+    /// Hosts that an earlier run was answered by, some of them.
+    answered_before: Option<RecentHashes>,
 }
 
 /// Whose links URLs are that are offered.
@@ -92,6 +96,16 @@ impl KindEvidence {
     /// A URL came to a lane that stood in no queue.
     pub fn came_beside(&mut self) {
         self.in_lanes += 1;
+    }
+
+    /// An earlier run was answered by a host.
+    pub fn was_answered(&mut self, host: &str) {
+        self.answered_before.get_or_insert_default().note(xxh3_64(host.as_bytes()));
+    }
+
+    /// Whether an earlier run was answered by a host, if that is not forgotten.
+    pub fn has_answered_before(&self, host: &str) -> bool {
+        self.answered_before.as_ref().is_some_and(|hosts| hosts.holds(xxh3_64(host.as_bytes())))
     }
 }
 
@@ -176,8 +190,7 @@ impl Frontier {
                 let finder = &self.hosts[page];
                 page != id && finder.is_vouched_for && finder.site == self.hosts[id].site
             }
-            LinkSource::Page(..) | LinkSource::Unknown => is_seed(ticket),
-            LinkSource::Stranger => false,
+            LinkSource::Page(..) | LinkSource::Unknown | LinkSource::Stranger => is_seed(ticket),
         }
     }
 

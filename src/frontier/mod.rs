@@ -202,6 +202,11 @@ impl Frontier {
         Frontier { budgets, allowances, ..self }
     }
 
+    /// An earlier run was answered by the host of a URL.
+    pub fn was_answered(&mut self, url: &Url) {
+        self.evidence.was_answered(url.host());
+    }
+
     /// What an earlier run has spent on a URL.
     pub fn replayed(&mut self, url: &Url, site: SiteKey, cost: Cost) {
         self.budgets.replayed(url.host(), self.budgets.key(url, site), cost);
@@ -248,6 +253,7 @@ impl Frontier {
         let is_vouched_for = self.vouches(id, ticket);
         let host = &mut self.hosts[id];
         host.is_vouched_for |= is_vouched_for;
+        host.has_answered_before |= self.evidence.has_answered_before(&host.name);
         host.has_own_urls |= !ticket.is_strangers;
         let (before, tail_before) = (host.backlog.ram_bytes(), host.backlog.tail_bytes());
         if is_beside {
@@ -369,7 +375,7 @@ impl Frontier {
 
     /// A job failed, which is held back: its host stays busy until it counts, and its place and its address are another's.
     pub fn is_held_back(&mut self, now: Instant, job: &FetchJob) {
-        self.fetch_ended(now, job, false);
+        self.fetch_ended(now, job, false, false);
         let delay = self.hosts[job.host].pace.delay(&self.settings.politeness);
         self.hosts[job.host].pace.rest_until(now + delay);
         self.release_host(now, job, false);

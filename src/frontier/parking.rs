@@ -15,7 +15,7 @@ use super::calendar::Event;
 use super::competition::Leave;
 use super::fetch_places::Turn;
 use super::host::State;
-use super::turn_queues::Call;
+use super::turn_queues::{Call, Guest};
 use super::{Frontier, LOOK_PAUSE_MIN, waits};
 use crate::outcome::{FetchJob, HostId, JobKind};
 use crate::politeness::{HOLD_SLACK, Key, TakenTurn, Turns};
@@ -23,8 +23,8 @@ use ringcrawl_base::time::{Duration, Instant};
 use ringcrawl_url::SiteKey;
 
 impl Frontier {
-    /// A fetch of a host ended; whether it met a wall.
-    pub(super) fn fetch_ended(&mut self, now: Instant, job: &FetchJob, met_wall: bool) {
+    /// A fetch of a host ended; whether it met a wall, and whether it brought a page.
+    pub(super) fn fetch_ended(&mut self, now: Instant, job: &FetchJob, met_wall: bool, is_fine: bool) {
         if self.places.gives_turns_back(job.id) {
             self.end_request(now, job, met_wall);
         } else if met_wall {
@@ -36,16 +36,18 @@ impl Frontier {
         if !self.places.is_slow(site) {
             self.ready.is_not_slow(site);
         }
-        let shared = job.turns.keys().filter(|key| matches!(key, Key::Group(_) | Key::Site(_)));
-        for key in job.addr.map(Key::from).into_iter().chain(shared) {
-            // Most sites have one host, for which no other waits.
-            if matches!(key, Key::Site(_)) && !self.turn_queues.knows(key) {
-                continue;
-            }
-            let guest = self.guest_at(key, job.host);
+        let slow = if let Turn::Slow(lasted) = turn { Some((lasted, is_fine)) } else { None };
+        if slow.is_some() && !is_fine {
+            self.hosts[job.host].dragged(&job.url);
+        }
+        if let Some(key) = job.turns.keys().find(|key| matches!(key, Key::Site(_))) {
+            self.turn_queues.site_turn_ended(now, key, self.guest_at(key, job.host), slow);
+        }
+        let groups = job.turns.keys().filter(|key| matches!(key, Key::Group(_)));
+        for key in job.addr.map(Key::from).into_iter().chain(groups) {
             match turn {
-                Turn::Slow(lasted) => self.turn_queues.slow_turn_ended(now, key, guest, lasted),
-                Turn::Fast => self.turn_queues.fast_turn_ended(now, key, guest),
+                Turn::Slow(lasted) => self.turn_queues.slow_turn_ended(now, key, site, lasted),
+                Turn::Fast => self.turn_queues.fast_turn_ended(now, key, site),
             }
         }
         self.ready.fetch_ended();
@@ -80,8 +82,6 @@ impl Frontier {
             }
         }
         let look_at = now + self.look_pause(key);
-        // How its site is says nothing of a host among the site's others.
-        let is_slow = |id: HostId| if let Key::Site(_) = key { self.hosts[id].answers() == 0 } else { is_slow(id) };
         let call = self.turn_queues.call(key, [now, noted, look_at], may_fetch, is_slow);
         if call != Call::Nobody {
             self.calendar.push(look_at, Event::Turn(key));
@@ -110,8 +110,7 @@ impl Frontier {
             self.turn_queues.keep_place(now, key, (id, self.hosts[id].site));
         }
         let look_at = until.unwrap_or(now + self.look_pause(key));
-        let is_newcomer = matches!(key, Key::Site(_)) && self.hosts[id].is_newcomer();
-        if self.turn_queues.wait(key, (self.guest_at(key, id), is_newcomer), id, look_at) {
+        if self.turn_queues.wait(key, self.guest_at(key, id), look_at) {
             self.calendar.push(look_at, Event::Turn(key));
         }
         for other in self.turn_queues.waits_elsewhere(now, id).into_iter().flatten() {
@@ -119,12 +118,17 @@ impl Frontier {
         }
     }
 
-    /// Whose turn it is at `key` when it is host `id`'s: its site's, or among the site's hosts that of those below one label.
-    pub(super) fn guest_at(&self, key: Key, id: HostId) -> SiteKey {
+    /// Host `id` as it waits for `key`.
+    pub(super) fn guest_at(&self, key: Key, id: HostId) -> Guest {
         let host = &self.hosts[id];
         match key {
-            Key::Site(_) => SiteKey::below_site(self.settings.rng_seed, &host.name),
-            Key::Ipv4(_) | Key::Ipv6Net(_) | Key::Group(_) | Key::Host(_) => host.site,
+            Key::Site(_) => {
+                let of = SiteKey::below_site(self.settings.rng_seed, &host.name);
+                Guest { id, of, is_newcomer: host.is_newcomer() }
+            }
+            Key::Ipv4(_) | Key::Ipv6Net(_) | Key::Group(_) | Key::Host(_) => {
+                Guest { id, of: host.site, is_newcomer: false }
+            }
         }
     }
 

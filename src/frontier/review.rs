@@ -116,7 +116,7 @@ impl Frontier {
             known.iter().flat_map(|addr| self.turns_for(id, *addr).keys().collect::<Vec<_>>()).collect();
         let has_left = keys.into_iter().any(|key| {
             let guest = self.guest_at(key, id);
-            self.turn_queues.leave(key, guest, id)
+            self.turn_queues.leave(key, guest)
         });
         if has_left && self.turn_queues.is_called(id) {
             self.turn_queues.had_turn(id);

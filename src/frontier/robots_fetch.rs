@@ -68,7 +68,13 @@ impl Frontier {
         // One that is known for its failures alone has nobody who waits for its rules.
         let own = own.filter(|index| host.origins[*index].wants_own(now) && host.waits_for_rules(*index));
         // Before it learns: a way that comes back to where it was has what these files said forgotten.
-        self.file_came(now, &job.url, finding.clone());
+        match own {
+            // Another file may have taken its place among those that are waited for: who waited asks again.
+            None if !self.robots_files.holds(&job.url) => {
+                self.robots_files.keep(&job.url, finding.clone(), &self.rules_cache);
+            }
+            _ => self.file_came(now, &job.url, finding.clone()),
+        }
         if let Some(index) = own {
             self.learn(now, job.host, index, finding);
         }

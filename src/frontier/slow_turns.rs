@@ -1,9 +1,9 @@
 //! Addresses and groups where a turn was slow, and how sites were there.
 //!
 //! Decides: a turn that was slow is followed by a rest of [`REST_TURNS`] times its length in which, as soon as any site was fast
-//! there, only such sites have a turn, and some strangers ([`super::turn_queues`]): who drips has a fifth of an address's time, or a tenth of a site's,
+//! there, only such sites have a turn, and some strangers ([`super::turn_queues`]): who drips has a fifth of an address's time,
 //! however many they are. What counts is how a site was at this address: it may be fast at its own, and lead to a port of another's
-//! where nobody listens. In the row of a site its hosts count by the label below its name, in place of sites. Several sites may be slow one after another, each when it is known as fast: rests add up.
+//! where nobody listens. Several sites may be slow one after another, each when it is known as fast: rests add up.
 //! Limits: of [`SLOW_MAX`] addresses at a time it is known that a turn was slow, and how the last [`GUESTS_MAX`] sites were there,
 //! or some more; each shard knows of its own turns.
 
@@ -61,7 +61,7 @@ impl SlowTurns {
             return false;
         }
         let slow = self.0.entry(key).or_insert_with(|| SlowTurn::new(now));
-        slow.rests_until = (slow.rests_until.max(now) + lasted * rest_turns(key)).min(now + REST_MAX);
+        slow.rests_until = (slow.rests_until.max(now) + lasted * REST_TURNS).min(now + REST_MAX);
         slow.note(site, false);
         slow.is_wanted()
     }
@@ -103,13 +103,7 @@ impl SlowTurn {
     }
 }
 
-/// How many times as long as a slow turn the rest after it is. Hosts of a site are slow as long as they are dead, and as many as
-/// anyone likes.
-fn rest_turns(key: Key) -> u32 {
-    if let Key::Site(_) = key { 9 } else { REST_TURNS }
-}
-
-/// The same at an address.
+/// How many times as long as a slow turn the rest after it is.
 const REST_TURNS: u32 = 4;
 /// Nobody rests longer at once.
 const REST_MAX: Duration = Duration::from_secs(3_600);

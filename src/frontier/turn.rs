@@ -320,10 +320,10 @@ impl Frontier {
     /// A URL of a port for which its host has no place: it waits, without a request, until one of those that do not answer is given up,
     /// and ends where all have answered or too many wait. Strangers' links leave room for those of the host.
     fn has_no_origin(&mut self, id: HostId, entry: QueuedUrl, now: Instant) {
-        let kept = if entry.ticket.is_strangers { PUT_OFF_MAX / 2 } else { 0 };
+        let kept = if entry.ticket.is_strangers { self.resting_room_max() / 2 } else { 0 };
         let has_room = entry.attempt > 0 || self.resting_room(id) > kept;
         let host = &mut self.hosts[id];
-        if !has_room || !host.may_have_other_origins() {
+        if !has_room || !host.may_have_other_origins() || host.had_dead_port(&entry.url) {
             return self.settle(entry, Failure::TooManyPorts);
         }
         let before = host.backlog.ram_bytes();
@@ -333,8 +333,11 @@ impl Frontier {
 
     /// URLs that may still be put off, with their kind or for want of a place for their port.
     fn resting_room(&self, id: HostId) -> usize {
-        let most = if self.memory.has_room() { PUT_OFF_MAX } else { RETRIES_MIN / 2 };
-        most.saturating_sub(self.hosts[id].backlog.put_off())
+        self.resting_room_max().saturating_sub(self.hosts[id].backlog.put_off())
+    }
+
+    fn resting_room_max(&self) -> usize {
+        if self.memory.has_room() { PUT_OFF_MAX } else { RETRIES_MIN / 2 }
     }
 
     /// Ends one URL of a host that was given up; `false` when there is none left in memory.
@@ -585,7 +588,7 @@ impl Frontier {
         let lasts_max = self.places.deadline(site, self.settings.deadline, awaited);
         let is_site_wanted =
             || turns.keys().any(|key| matches!(key, Key::Site(_)) && self.turn_queues.is_wanted(key, id));
-        let lasts_max = match self.hosts[id].is_newcomer() && is_site_wanted() {
+        let lasts_max = match self.hosts[id].is_first_met() && is_site_wanted() {
             true => lasts_max.min(HURRIED),
             false => lasts_max,
         };
@@ -594,10 +597,7 @@ impl Frontier {
         let operator = self.settings.operators.of_address(addr);
         others.retain(|other| self.settings.operators.of_address(*other) == operator);
         let is_slow = self.places.is_slow(site);
-        let may_look = |key| {
-            let is_slow = if let Key::Site(_) = key { self.hosts[id].answers() == 0 } else { is_slow };
-            !self.turn_queues.knows(key) || self.turn_queues.may_look(now, key, (id, self.guest_at(key, id)), is_slow)
-        };
+        let may_look = |key| self.turn_queues.may_look(now, key, self.guest_at(key, id), is_slow);
         let hold_until = self.hold_until(now, id, deadline);
         if !self.is_visiting(id)
             && let Err(taken) = turns.claim(&self.ledger, now, hold_until, may_look)

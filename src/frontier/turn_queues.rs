@@ -12,8 +12,10 @@
 //! one host of an address that gets such a place and finds the address taken keeps it until its turn there.
 //! In the rest after a slow turn at an address ([`super::slow_turns`]) every [`STRANGERS_TURNS`]th turn is of a site that was not
 //! there yet and is not slow elsewhere.
-//! In the row of a site turns go round by the label below its name: anyone may link to as many names there as he likes. Hosts
-//! that have said little yet wait apart, and have every [`STRANGERS_TURNS`]th turn; who was slow there rests, as at an address.
+//! In the row of a site turns go round by the label below its name: anyone may link to as many names there as they like.
+//! Newcomers, which have said little yet, wait apart and have every [`STRANGERS_TURNS`]th turn. After a slow turn of one they
+//! rest, as long as hosts that are known have turns there ([`KNOWN_LATELY`]): three times as long as a turn that brought a
+//! page, nine times as long as one that did not.
 //! Across shards: each sends only the host whose turn it is, the ledger's `claim` decides between these, and all that wait
 //! look at the instant from which the turn is free; so shards share an address about evenly, but nothing promises it.
 //! Invariants: while hosts wait for a key, exactly one instant is noted in the calendar for it. A host waits in one row at most.
@@ -39,12 +41,27 @@ pub struct TurnQueues {
     slow: SlowTurns,
 }
 
+/// A host at a key.
+#[derive(Clone, Copy, Debug)]
+pub struct Guest {
+    /// The host.
+    pub id: HostId,
+    /// Whose turn its turn is: its site's, or in the row of its site that of all hosts below one label.
+    pub of: SiteKey,
+    /// In the row of its site: it has said little yet.
+    pub is_newcomer: bool,
+}
+
 /// Who waits for one key.
 #[derive(Debug)]
 struct Row {
     waiting: SiteTurns,
     /// Of a site: those that have said little yet.
     newcomers: SiteTurns,
+    /// Newcomers rest until then.
+    newcomers_rest_until: Instant,
+    /// When a host that is known was called or had a turn last.
+    known_at: Instant,
     /// Who was called and has not shown up yet.
     called: Option<HostId>,
     /// What the calendar has: other instants are of a row that is gone.
@@ -60,16 +77,21 @@ struct Row {
 impl Row {
     fn new(look_at: Instant) -> Row {
         let (waiting, newcomers) = (SiteTurns::default(), SiteTurns::default());
-        Row { waiting, newcomers, called: None, look_at, goes_on: false, at_once: 0, known_turns: 0 }
+        let (newcomers_rest_until, known_at) = (Instant::ZERO, Instant::ZERO);
+        let (called, goes_on, at_once, known_turns) = (None, false, 0, 0);
+        Row { waiting, newcomers, newcomers_rest_until, known_at, called, look_at, goes_on, at_once, known_turns }
+    }
+
+    fn newcomers_rest(&self, now: Instant) -> bool {
+        now < self.newcomers_rest_until && now < self.known_at + KNOWN_LATELY
+    }
+
+    fn queue_of(&mut self, guest: Guest) -> &mut SiteTurns {
+        if guest.is_newcomer { &mut self.newcomers } else { &mut self.waiting }
     }
 
     fn is_empty(&self) -> bool {
         self.waiting.is_empty() && self.newcomers.is_empty()
-    }
-
-    /// Takes the first that may have a turn.
-    fn pop(&mut self, may_have: impl Fn(SiteKey, HostId) -> bool) -> Option<HostId> {
-        self.waiting.pop_of_first(&may_have).or_else(|| self.newcomers.pop_of_first(&may_have))
     }
 }
 
@@ -119,16 +141,18 @@ pub enum Call {
 
 impl TurnQueues {
     /// Whether a host may look at the ledger: nobody waits, or its turn has come.
-    pub fn may_look(&self, now: Instant, key: Key, (id, site): (HostId, SiteKey), is_slow: bool) -> bool {
-        let is_called = || self.called.get(&id).is_some_and(|calls| calls.is_to(key));
+    pub fn may_look(&self, now: Instant, key: Key, guest: Guest, is_slow: bool) -> bool {
+        let row = self.rows.get(&key);
         // Also one that was called before the rest began.
-        // In a rest of a site's newcomers, who is known there waits for none of them.
-        let passes = |row: &Row| {
-            let is_known = || self.slow.rest(now, key).is_some_and(|slow| slow.was_fast(site) == Some(true));
-            matches!(key, Key::Site(_)) && row.waiting.is_empty() && row.called.is_none() && is_known()
+        let must_rest = match key {
+            Key::Site(_) => guest.is_newcomer && row.is_some_and(|row| row.newcomers_rest(now)),
+            _ => self.slow.must_rest(now, key, guest.of, is_slow),
         };
-        let is_free = || self.rows.get(&key).is_none_or(passes);
-        !self.slow.must_rest(now, key, site, is_slow) && (is_free() || is_called())
+        // While newcomers rest, a known host does not queue behind them.
+        let passes =
+            |row: &Row| row.newcomers_rest(now) && row.waiting.is_empty() && row.called.is_none() && !guest.is_newcomer;
+        let is_called = || self.called.get(&guest.id).is_some_and(|calls| calls.is_to(key));
+        !must_rest && (row.is_none_or(passes) || is_called())
     }
 
     /// Keeps a place for a host of a slow site that waits for an address, unless another one does or slow sites rest there.
@@ -150,7 +174,7 @@ impl TurnQueues {
 
     /// Whether a host of another site than `site` waits for `key`.
     pub fn is_wanted_by_another(&self, key: Key, site: SiteKey) -> bool {
-        self.rows.get(&key).is_some_and(|row| row.waiting.has_another(site) || row.newcomers.has_another(site))
+        self.rows.get(&key).is_some_and(|row| row.waiting.has_another(site))
     }
 
     /// Whether another host than `id` waits for `key`.
@@ -158,9 +182,10 @@ impl TurnQueues {
         self.rows.get(&key).is_some_and(|row| !row.is_empty() || row.called.is_some_and(|called| called != id))
     }
 
-    /// Whether another site than `site` waits for one of the keys that a request needs, and what is known of `site` there.
+    /// Whether another site than `site` waits for one of the keys that a request needs, and what is known of `site` there. All
+    /// hosts of a site are its own.
     pub fn awaited_by_another(&self, keys: impl Iterator<Item = Key>, site: SiteKey) -> Option<Awaited> {
-        keys.filter_map(|key| self.awaited_at(key, site)).max()
+        keys.filter(|key| !matches!(key, Key::Site(_))).filter_map(|key| self.awaited_at(key, site)).max()
     }
 
     fn awaited_at(&self, key: Key, site: SiteKey) -> Option<Awaited> {
@@ -169,7 +194,22 @@ impl TurnQueues {
         self.is_wanted_by_another(key, site).then_some(awaited)
     }
 
-    /// A turn of `site` at an address or a group, or of a host of the site itself, has ended that was fast.
+    /// A turn of a host of the site `key` has ended: a newcomer's that was slow, or another's. One that `lasted` so long and brought
+    /// a page was `fine`.
+    pub fn site_turn_ended(&mut self, now: Instant, key: Key, guest: Guest, slow: Option<(Duration, bool)>) {
+        // Most sites have one host, for which no other waits.
+        let Some(row) = self.rows.get_mut(&key) else { return };
+        match slow {
+            Some((lasted, is_fine)) if guest.is_newcomer => {
+                let rest = lasted * if is_fine { REST_TURNS_OF_FINE } else { REST_TURNS };
+                row.newcomers_rest_until = (row.newcomers_rest_until.max(now) + rest).min(now + REST_MAX);
+            }
+            Some(_) | None if guest.is_newcomer => {}
+            Some(_) | None => row.known_at = now,
+        }
+    }
+
+    /// A turn of `site` at an address or a group has ended that was fast.
     pub fn fast_turn_ended(&mut self, now: Instant, key: Key, site: SiteKey) {
         if self.slow.fast_turn_ended(now, key, site) {
             // Who keeps a place for it would keep it in vain.
@@ -190,22 +230,18 @@ impl TurnQueues {
         }
     }
 
-    /// Whether anybody waits for `key`, or a turn there was slow.
-    pub fn knows(&self, key: Key) -> bool {
-        self.rows.contains_key(&key) || self.slow.at(key).is_some()
-    }
-
     /// Puts a host into the row for `key`: behind the others, or before them if its turn had come and is taken. Whether
     /// `look_at` is to go into the calendar.
-    pub fn wait(&mut self, key: Key, (site, is_newcomer): (SiteKey, bool), id: HostId, look_at: Instant) -> bool {
+    pub fn wait(&mut self, key: Key, guest: Guest, look_at: Instant) -> bool {
+        let Guest { id, of, .. } = guest;
         let called = self.take_call(key, id);
         let is_new = !self.rows.contains_key(&key);
         let row = self.rows.entry(key).or_insert_with(|| Row::new(look_at));
         let Some(Called { is_stranger, .. }) = called else {
-            if is_newcomer { &mut row.newcomers } else { &mut row.waiting }.push(site, id);
+            row.queue_of(guest).push(of, id);
             return is_new;
         };
-        row.waiting.give_back_turn(site, id);
+        row.queue_of(guest).give_back_turn(of, id);
         // Who looked its name up meanwhile is not the one that the row waits for.
         let is_awaited = row.called.take_if(|called| *called == id).is_some();
         if is_awaited {
@@ -217,11 +253,11 @@ impl TurnQueues {
         is_new || is_awaited
     }
 
-    /// Host `id` of `site` waits for `key` no more, nor keeps a place for it; whether it waited there. A row that is empty by that
-    /// ends with its instant in the calendar.
-    pub fn leave(&mut self, key: Key, site: SiteKey, id: HostId) -> bool {
+    /// A host waits for `key` no more, nor keeps a place for it; whether it waited there. A row that is empty by that ends with its
+    /// instant in the calendar.
+    pub fn leave(&mut self, key: Key, Guest { id, of, .. }: Guest) -> bool {
         let has_left =
-            self.rows.get_mut(&key).is_some_and(|row| row.waiting.remove(site, id) || row.newcomers.remove(site, id));
+            self.rows.get_mut(&key).is_some_and(|row| row.waiting.remove(of, id) || row.newcomers.remove(of, id));
         if has_left {
             self.gives_place_back(key, id);
         }
@@ -245,7 +281,7 @@ impl TurnQueues {
         called.filter(|called| called.to == key)
     }
 
-    /// Calls the next of those that may fetch, as noted for `noted`; of a site's hosts, those are slow that never answered; the calendar gets `look_at` unless nobody waits.
+    /// Calls the next of those that may fetch, as noted for `noted`; the calendar gets `look_at` unless nobody waits.
     pub fn call(
         &mut self,
         key: Key,
@@ -270,21 +306,25 @@ impl TurnQueues {
         let is_stranger;
         let next = match rest {
             None => {
-                let newcomer = if is_due { row.newcomers.pop_of_first(|_, id| may_fetch(id)) } else { None };
-                is_stranger = newcomer.is_some();
-                newcomer.or_else(|| row.pop(|_, id| may_fetch(id)))
+                let may_come = !row.newcomers_rest(now);
+                let mut pop_newcomer = |is_its_turn: bool| {
+                    (may_come && is_its_turn).then(|| row.newcomers.pop_of_first(|_, id| may_fetch(id))).flatten()
+                };
+                let due = pop_newcomer(is_due);
+                is_stranger = due.is_some();
+                let known = if is_stranger { None } else { row.waiting.pop_of_first(|_, id| may_fetch(id)) };
+                row.known_at = if known.is_some() { now } else { row.known_at };
+                due.or(known).or_else(|| pop_newcomer(true))
             }
             Some(slow) => {
-                let is_site = matches!(key, Key::Site(_));
-                let is_known = |guest, id| slow.was_fast(guest).unwrap_or(is_site && !is_slow(id));
-                let is_new = |guest, id| slow.was_fast(guest).is_none() && !is_slow(id);
-                let mut pop =
-                    |is_one: &dyn Fn(SiteKey, HostId) -> bool| row.pop(|guest, id| may_fetch(id) && is_one(guest, id));
-                // Names of a site cost nothing, so strangers there have a part of the time and not of the turns.
-                let due = if is_due && !is_site { pop(&is_new) } else { None };
+                let is_known = |site, _| slow.was_fast(site) == Some(true);
+                let is_new = |site, id| slow.was_fast(site).is_none() && !is_slow(id);
+                let mut pop = |is_one: &dyn Fn(SiteKey, HostId) -> bool| {
+                    row.waiting.pop_of_first(|site, id| may_fetch(id) && is_one(site, id))
+                };
+                let due = if is_due { pop(&is_new) } else { None };
                 is_stranger = due.is_some();
-                let next = due.or_else(|| pop(&is_known));
-                let next = next.or_else(|| if is_site { None } else { pop(&is_new) });
+                let next = due.or_else(|| pop(&is_known)).or_else(|| pop(&is_new));
                 next.or_else(|| if slow.is_wanted() { None } else { pop(&|_, _| true) })
             }
         };
@@ -362,6 +402,14 @@ const KINDS: usize = 4;
 const CALLS_AT_ONCE_MAX: u8 = 8;
 /// In a rest every so many turns one is of a site that was not there yet.
 const STRANGERS_TURNS: u8 = 4;
+/// How many times as long as a slow turn the rest of a site's newcomers after it is: names are dead as often as anyone likes.
+const REST_TURNS: u32 = 9;
+/// The same after one that brought a page: most slow hosts mean no harm.
+const REST_TURNS_OF_FINE: u32 = 3;
+/// Newcomers do not rest longer at once.
+const REST_MAX: Duration = Duration::from_secs(3_600);
+/// Newcomers rest for hosts that had a turn since then.
+const KNOWN_LATELY: Duration = Duration::from_secs(30);
 
 #[cfg(test)]
 mod tests {
@@ -373,6 +421,10 @@ mod tests {
         SiteKey::of_host(7, &format!("s{number}.test"))
     }
 
+    fn guest(id: HostId, of: SiteKey) -> Guest {
+        Guest { id, of, is_newcomer: false }
+    }
+
     fn at(millis: u64) -> Instant {
         Instant::from_nanos(millis * 1_000_000)
     }
@@ -381,23 +433,23 @@ mod tests {
     #[test]
     fn sites_have_turns_at_an_address() {
         let mut queues = TurnQueues::default();
-        assert!(queues.may_look(at(0), ADDR, (0, site(0)), false));
+        assert!(queues.may_look(at(0), ADDR, guest(0, site(0)), false));
         assert!(
-            (0..40_000).filter(|id| queues.wait(ADDR, (site(0), false), *id, at(1))).eq([0]),
+            (0..40_000).filter(|id| queues.wait(ADDR, guest(*id, site(0)), at(1))).eq([0]),
             "one instant for all of them"
         );
-        assert!(!queues.wait(ADDR, (site(1), false), 100_000, at(1)));
-        assert!(!queues.may_look(at(0), ADDR, (200_000, site(9)), false), "who comes along goes behind");
+        assert!(!queues.wait(ADDR, guest(100_000, site(1)), at(1)));
+        assert!(!queues.may_look(at(0), ADDR, guest(200_000, site(9)), false), "who comes along goes behind");
         let mut order = Vec::new();
         for look in 1..6 {
             let Call::Host(id) = queues.call(ADDR, [at(look), at(look), at(look + 1)], |_| true, |_| false) else {
                 panic!("nobody")
             };
-            assert!(queues.may_look(at(0), ADDR, (id, site(0)), false));
+            assert!(queues.may_look(at(0), ADDR, guest(id, site(0)), false));
             queues.had_turn(id);
             order.push(id);
             if id == 100_000 {
-                queues.wait(ADDR, (site(1), false), id, at(9));
+                queues.wait(ADDR, guest(id, site(1)), at(9));
             }
         }
         assert_eq!(order, [0, 100_000, 1, 100_000, 2]);
@@ -406,7 +458,7 @@ mod tests {
     #[test]
     fn a_turn_is_kept_where_the_address_is_taken() {
         let mut queues = TurnQueues::default();
-        assert!((0..3).filter(|id| queues.wait(ADDR, (site(*id), false), *id, at(1))).eq([0]));
+        assert!((0..3).filter(|id| queues.wait(ADDR, guest(*id, site(*id)), at(1))).eq([0]));
         assert_eq!(
             queues.call(ADDR, [at(2), at(2), at(3)], |_| true, |_| false),
             Call::Nobody,
@@ -414,7 +466,7 @@ mod tests {
         );
         assert_eq!(queues.call(ADDR, [at(1), at(1), at(2)], |_| true, |_| false), Call::Host(0));
         assert_eq!(queues.call(ADDR, [at(2), at(2), at(3)], |_| true, |_| false), Call::Later, "it has not shown up");
-        assert!(queues.wait(ADDR, (site(0), false), 0, at(7)), "taken until then");
+        assert!(queues.wait(ADDR, guest(0, site(0)), at(7)), "taken until then");
         assert_eq!(queues.call(ADDR, [at(3), at(3), at(4)], |_| true, |_| false), Call::Nobody);
         assert_eq!(queues.call(ADDR, [at(7), at(7), at(8)], |_| true, |_| false), Call::Host(0));
         // Its name must be looked up: another one has its turn, and it has its own after that.
@@ -422,16 +474,19 @@ mod tests {
         assert_eq!(queues.call(ADDR, [at(8), at(8), at(9)], |id| id != 1, |_| false), Call::Host(2), "1 may not fetch");
         queues.had_turn(2);
         assert!(
-            queues.may_look(at(0), ADDR, (0, site(0)), false) && !queues.may_look(at(0), ADDR, (2, site(2)), false)
+            queues.may_look(at(0), ADDR, guest(0, site(0)), false)
+                && !queues.may_look(at(0), ADDR, guest(2, site(2)), false)
         );
-        assert!(!queues.wait(ADDR, (site(0), false), 0, at(20)), "the row has its instant");
+        assert!(!queues.wait(ADDR, guest(0, site(0)), at(20)), "the row has its instant");
         assert_eq!(queues.call(ADDR, [at(9), at(9), at(10)], |_| true, |_| false), Call::Host(0));
         queues.had_turn(0);
         assert_eq!(queues.call(ADDR, [at(10), at(10), at(11)], |_| true, |_| false), Call::Host(1));
         queues.had_turn(1);
         assert_eq!(queues.call(ADDR, [at(11), at(11), at(12)], |_| true, |_| false), Call::Nobody);
         assert!(
-            queues.may_look(at(0), ADDR, (5, site(5)), false) && queues.rows.is_empty() && queues.called.is_empty()
+            queues.may_look(at(0), ADDR, guest(5, site(5)), false)
+                && queues.rows.is_empty()
+                && queues.called.is_empty()
         );
     }
 
@@ -440,7 +495,7 @@ mod tests {
     fn a_row_goes_on_at_once_for_a_few_that_wait_elsewhere() {
         let mut queues = TurnQueues::default();
         let of_site = Key::Site(site(0));
-        (0..100).for_each(|id| assert_eq!(queues.wait(ADDR, (site(0), false), id, at(1)), id == 0));
+        (0..100).for_each(|id| assert_eq!(queues.wait(ADDR, guest(id, site(0)), at(1)), id == 0));
         let mut next = 0;
         for look in [at(1), at(10), at(20)] {
             let (mut noted, later) = (look, look + Duration::from_millis(9));
@@ -454,7 +509,7 @@ mod tests {
                 };
                 assert_eq!(id, next, "in turn");
                 (next, calls) = (next + 1, calls + 1);
-                queues.wait(of_site, (site(0), false), id, at(50));
+                queues.wait(of_site, guest(id, site(0)), at(50));
                 let goes_on = queues.waits_elsewhere(now, id);
                 queues.looks_up(id);
                 if goes_on == [None; KINDS] {
@@ -465,14 +520,14 @@ mod tests {
             }
             assert_eq!(calls, CALLS_AT_ONCE_MAX);
         }
-        assert!(queues.is_called(0) && queues.may_look(at(21), ADDR, (0, site(0)), false), "it keeps its turn");
+        assert!(queues.is_called(0) && queues.may_look(at(21), ADDR, guest(0, site(0)), false), "it keeps its turn");
     }
 
     /// Whoever looks a name up has asked a name server for it: the next one is not called before its time.
     #[test]
     fn a_row_does_not_go_on_at_once_for_a_name() {
         let mut queues = TurnQueues::default();
-        (0..3).for_each(|id| assert_eq!(queues.wait(ADDR, (site(id), false), id, at(1)), id == 0));
+        (0..3).for_each(|id| assert_eq!(queues.wait(ADDR, guest(id, site(id)), at(1)), id == 0));
         assert_eq!(queues.call(ADDR, [at(1), at(1), at(5)], |_| true, |_| false), Call::Host(0));
         queues.looks_up(0);
         assert_eq!(queues.call(ADDR, [at(1), at(1), at(5)], |_| true, |_| false), Call::Nobody);
@@ -489,17 +544,17 @@ mod tests {
             queues.call(ADDR, [at(now), at(now), at(now + 10)], |_| true, |id| id == 0)
         };
         queues.slow_turn_ended(at(1_000), ADDR, slow, Duration::from_millis(1_000));
-        assert!(queues.may_look(at(1_000), ADDR, (0, slow), true), "nobody else is there");
-        queues.wait(ADDR, (slow, false), 0, at(1_010));
-        queues.wait(ADDR, (fast, false), 1, at(1_010));
+        assert!(queues.may_look(at(1_000), ADDR, guest(0, slow), true), "nobody else is there");
+        queues.wait(ADDR, guest(0, slow), at(1_010));
+        queues.wait(ADDR, guest(1, fast), at(1_010));
         assert!(queues.is_wanted_by_another(ADDR, slow));
         assert_eq!(call(&mut queues, 1_010), Call::Host(1));
         queues.had_turn(1);
         assert_eq!(call(&mut queues, 1_020), Call::Host(0), "it might be alone");
-        queues.wait(ADDR, (slow, false), 0, at(1_030));
+        queues.wait(ADDR, guest(0, slow), at(1_030));
         queues.fast_turn_ended(at(1_020), ADDR, fast);
         assert_eq!([1_030, 4_999].map(|now| call(&mut queues, now)), [Call::Later; 2]);
-        assert!(!queues.may_look(at(4_999), ADDR, (0, slow), true));
+        assert!(!queues.may_look(at(4_999), ADDR, guest(0, slow), true));
         assert_eq!(call(&mut queues, 5_000), Call::Host(0));
     }
     /// Two sites drip in turn, and one is fast: a short slow turn ends no long rest but makes it longer, and who was called
@@ -508,14 +563,14 @@ mod tests {
     fn a_rest_is_for_all_and_as_long_as_all_slow_turns_ask_for() {
         let mut queues = TurnQueues::default();
         let (first, second, fast) = (site(0), site(1), site(2));
-        queues.wait(ADDR, (second, false), 1, at(1_000));
+        queues.wait(ADDR, guest(1, second), at(1_000));
         assert_eq!(queues.call(ADDR, [at(1_000), at(1_000), at(1_010)], |_| true, |_| true), Call::Host(1));
         queues.slow_turn_ended(at(60_000), ADDR, first, Duration::from_secs(60));
         queues.fast_turn_ended(at(60_000), ADDR, fast);
         queues.slow_turn_ended(at(62_000), ADDR, fast, Duration::from_secs(2));
         queues.fast_turn_ended(at(62_100), ADDR, fast);
-        assert!(!queues.may_look(at(307_999), ADDR, (1, second), true) && queues.is_called(1));
-        assert!(queues.may_look(at(308_000), ADDR, (1, second), true));
+        assert!(!queues.may_look(at(307_999), ADDR, guest(1, second), true) && queues.is_called(1));
+        assert!(queues.may_look(at(308_000), ADDR, guest(1, second), true));
         // Nobody keeps a place for an address that rests.
         queues.keep_place(at(308_000), ADDR, (7, site(7)));
         assert_eq!(queues.places_kept(), 1);
@@ -531,7 +586,7 @@ mod tests {
         queues.slow_turn_ended(at(0), ADDR, site(0), Duration::from_secs(1_000));
         queues.fast_turn_ended(at(0), ADDR, known);
         for (site, id) in [(known, 1), (known, 2), (site(10), 10), (site(11), 11), (site(12), 12)] {
-            queues.wait(ADDR, (site, false), id, at(0));
+            queues.wait(ADDR, guest(id, site), at(0));
         }
         for looks in [1, 2, 3] {
             let mut turns = String::new();
@@ -545,7 +600,7 @@ mod tests {
                         served = Some(id);
                     }
                     let of = if id < 10 { known } else { site(id) };
-                    queues.wait(ADDR, (of, false), id, at(1));
+                    queues.wait(ADDR, guest(id, of), at(1));
                 }
                 turns.push(if served.is_some_and(|id| id < 10) { 'k' } else { 's' });
             }

@@ -153,6 +153,9 @@ impl Shard {
                 self.known += 1;
                 self.claim(url.host(), self.index);
                 self.network.was_answered(&url, was_answered);
+                if was_answered == Some(true) {
+                    self.frontier.was_answered(&url);
+                }
                 self.known_waiting += u64::from(!is_over);
                 if let Some(cost) = cost {
                     // What is asked for again is counted then.
@@ -224,21 +227,19 @@ impl Shard {
         let key = self.keys.key(url);
         let site = self.site_key(url);
         if Hops::from_bits(ticket.depth).is_seed() {
-            self.frontier.wanted(site);
+            self.frontier.wanted(url, site);
         }
         let hops = Hops::from_bits(ticket.depth);
-        let comes_shorter = self.comes_shorter(key, url, hops);
-        self.note_way(key, url, hops);
-        self.note_redirects(url, hops);
         let mut is_new = self.visited.insert_anyway(key);
         is_new.then(|| self.url_shares.took(site));
-        // The page of its key may have led here, or its own redirects led back to it. Where they did not, this keeps what was
-        // set aside before from coming twice.
-        let has_place = if self.keys.are_urls() {
-            !is_new && (is_target(ticket.depth) || comes_shorter)
-        } else {
-            !is_new || is_target(ticket.depth)
-        };
+        match is_new {
+            true => self.note_way(key, url, hops),
+            false => self.long_ways.forget(key),
+        }
+        self.note_redirects(url, hops);
+        // It was accepted once more: the page of its key led here, its own redirects led back to it, or it was found by a shorter
+        // way. Where no page did, this keeps what was set aside before from coming twice.
+        let has_place = !is_new || !self.keys.are_urls() && is_target(ticket.depth);
         if has_place {
             let is_alone = self.visited.insert_anyway(self.keys.lone_key(url));
             is_alone.then(|| self.url_shares.took(site));

@@ -119,7 +119,7 @@ impl Shard {
         for seed in seeds.iter().filter(|_| self.partition.is_settled()) {
             let site = self.sites.of(seed.host());
             if self.partition.shard_of_known(seed, site) == self.index {
-                self.frontier.wanted(self.keys.site(site.name));
+                self.frontier.wanted(seed, self.keys.site(site.name));
             }
         }
     }
@@ -316,10 +316,16 @@ impl Shard {
         if Hops::from_bits(depth).is_seed() {
             // A seed may have been found before.
             let site = self.site_key(url);
-            self.frontier.wanted(site);
+            self.frontier.wanted(url, site);
         }
         let hops = Hops::from_bits(depth);
-        let key = if self.comes_shorter(key, url, hops) { self.keys.lone_key(url) } else { key };
+        let key = match self.comes_shorter(key, url, hops) {
+            true => {
+                self.long_ways.forget(key);
+                self.keys.lone_key(url)
+            }
+            false => key,
+        };
         let (free, visited) = (self.visited.room(), self.visited.len());
         // While there is much room nobody can be over a share, and a duplicate's site need not be known.
         let site = self.url_shares.may_be_over(visited, free).then(|| self.site_key(url));

@@ -72,7 +72,7 @@ fn what_is_over_an_allowance_has_a_sixteenth_of_the_turns() {
 fn seeds_wait_for_no_other_and_what_fails_is_no_page() {
     let mut bed = bed(|_| ());
     offer(&mut bed, "seed.test", 0, 100);
-    bed.frontier.wanted(site("seed.test"));
+    bed.frontier.wanted(&Url::parse("http://seed.test/").expect("a URL"), site("seed.test"));
     offer(&mut bed, "fails.test", 0, 30);
     offer(&mut bed, "others.test", 0, 10);
     bed.run(HOUR, 10_000, &mut |job| match job.kind {

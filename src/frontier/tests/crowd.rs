@@ -364,3 +364,54 @@ fn names_of_a_site_do_not_take_its_time_from_its_hosts() {
         assert!(is_dead || others >= 20, "{others}");
     }
 }
+
+/// Most sites have a slow host beside a fast one, and nobody means harm.
+#[test]
+fn a_slow_host_is_no_attack_on_the_others_of_its_site() {
+    for (are_seeds, least) in [(true, 45), (false, 15)] {
+        let mut crowd = Crowd::new(64);
+        let mut answer = |job: &FetchJob| match (job.kind, job.url.host().starts_with("www.")) {
+            (JobKind::Resolve, is_www) => resolved([192, 0, 2 + u8::from(is_www), 1]),
+            (JobKind::Page, true) => {
+                let Reply { links, .. } = chain(job, 50);
+                Reply { links, ..reply(status(200), 2_500) }
+            }
+            _ => chain(job, 50),
+        };
+        for host in ["www", "docs"] {
+            let url = format!("http://{host}.site.test/0");
+            if are_seeds { crowd.offer(&url) } else { crowd.offer_of_strangers(&url) }
+        }
+        crowd.run(400_000, &mut answer);
+        let [slow, fast] = ["www.", "docs."].map(|host| crowd.pages(host));
+        assert!(slow >= least && fast >= 100, "{are_seeds}: {slow} slow, {fast} fast");
+    }
+}
+
+/// A host that is known has all the time that it needs, though others of its site wait; so has one that was cut short once.
+#[test]
+fn a_long_page_of_a_site_is_had() {
+    for host in ["www", "other"] {
+        let mut crowd = Crowd::new(64);
+        let long = format!("http://{host}.site.test/long");
+        let mut answer = |job: &FetchJob| match job.kind {
+            JobKind::Resolve => resolved([192, 0, 2, number(job.url.host())]),
+            JobKind::Page if job.url.path_and_query() == "/long" => reply(status(200), 8_000),
+            JobKind::Page if job.url.path_and_query() == "/slow" => reply(status(200), 2_500),
+            _ => chain(job, 50),
+        };
+        crowd.offer("http://docs0.site.test/slow");
+        // So many that one of them always waits for the site's turn.
+        (0..8).for_each(|host| crowd.offer(&format!("http://docs{host}.site.test/0")));
+        crowd.offer("http://www.site.test/0");
+        crowd.run(60_000, &mut answer);
+        if host == "www" {
+            crowd.offer(&long)
+        } else {
+            crowd.offer_of_strangers(&long)
+        }
+        crowd.run(300_000, &mut answer);
+        let tries = crowd.done.iter().filter(|(_, url, _)| *url == long).count();
+        assert_eq!((crowd.pages("/long"), tries), (1, if host == "www" { 1 } else { 2 }), "{host}");
+    }
+}

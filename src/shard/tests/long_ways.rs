@@ -15,8 +15,13 @@ struct Ways {
 
 impl Ways {
     fn new(logs: Logs) -> Ways {
+        Ways::with(logs, |_| ())
+    }
+
+    fn with(logs: Logs, more: impl Fn(&mut Config)) -> Ways {
         let host = names(0).next().expect("a host");
         let settings = |config: &mut Config| {
+            more(config);
             config.dns.hosts.insert(host.clone(), vec!["192.0.2.1".parse().expect("an address")]);
             config.scope.follow = crate::config::Follow::All;
         };
@@ -29,13 +34,17 @@ impl Ways {
 
     /// `/x` is found by these hops; which pages are asked for then.
     fn found(&mut self, hops: Hops) -> Vec<String> {
+        self.found_at("/x", hops);
+        self.asked()
+    }
+
+    fn found_at(&mut self, path: &str, hops: Hops) {
         let mut batch = UrlBatch::new();
-        assert!(batch.push(hops.bits(), self.url("/x").as_str()));
+        assert!(batch.push(hops.bits(), self.url(path).as_str()));
         self.batches += 1;
         let header =
             Header { kind: MessageKind::Urls, number: self.batches, acknowledged: 0, batch: self.batches, durable: 0 };
         self.rig.shard.handle(self.now, Input::Received { from: 1, bytes: header.with(batch.as_bytes()) });
-        self.asked()
     }
 
     fn asked(&mut self) -> Vec<String> {
@@ -101,10 +110,7 @@ fn a_page_that_redirects_once_too_often_is_had_once_more_by_a_short_way() {
     let mut ways = Ways::new(Logs::new());
     ways.redirect = Some("/a");
     assert_eq!(ways.found(redirects(20)), ["/x"]);
-    let mut batch = UrlBatch::new();
-    assert!(batch.push(1, ways.url("/x").as_str()));
-    let header = Header { kind: MessageKind::Urls, number: 2, acknowledged: 0, batch: 2, durable: 0 };
-    ways.rig.shard.handle(ways.now, Input::Received { from: 1, bytes: header.with(batch.as_bytes()) });
+    ways.found_at("/x", Hops::from_bits(1));
     ways.rig.enter(Phase::Close);
     let mut next = Ways::new(ways.rig.logs);
     assert_eq!((next.rig.counts(), next.asked()), ((1, 2), ["/x", "/a", "/b"].map(str::to_owned).to_vec()));
@@ -146,4 +152,30 @@ fn a_long_way_keeps_no_short_one_from_being_sent() {
         ways.rig.shard.stats().links_sent_before == before
     };
     assert_eq!([100, 99, 3, 2, 100].map(&mut send), [true, false, true, false, false]);
+}
+
+/// Where session ids are ignored, a page that was found too deep under one is had once more, not under each.
+#[test]
+fn what_is_one_page_is_had_once_more_under_one_of_its_names() {
+    let ignore = |config: &mut Config| config.visited.session_ids = crate::config::Difference::Ignore;
+    let mut ways = Ways::with(Logs::new(), ignore);
+    ways.found_at("/x?PHPSESSID=0123456789abcdef0123456789abcd00", Hops::from_bits(100));
+    assert_eq!(ways.asked().len(), 1);
+    let mut again = Vec::new();
+    for number in 1..10 {
+        ways.found_at(&format!("/x?PHPSESSID=0123456789abcdef0123456789abcd0{number}"), Hops::from_bits(3));
+        again.extend(ways.asked().into_iter().filter(|path| path.starts_with("/x?")));
+    }
+    assert_eq!(again.len(), 1, "{again:?}");
+}
+
+/// What was accepted by a short way waits until it is over, whatever is long in the next run.
+#[test]
+fn what_was_accepted_once_more_is_not_lost_by_another_limit() {
+    let mut ways = Ways::new(Logs::new());
+    assert_eq!(ways.found(Hops::from_bits(100)), ["/x"]);
+    ways.found_at("/x", Hops::from_bits(3));
+    ways.rig.enter(Phase::Close);
+    let mut next = Ways::with(ways.rig.logs, |config| config.scope.depth_max = 255);
+    assert_eq!((next.rig.counts(), next.asked()), ((1, 2), ["/x", "/a", "/b"].map(str::to_owned).to_vec()));
 }
