@@ -12,6 +12,7 @@
 //! quarters of the room, as strangers may link to anything. Free hosts below a public suffix of the list's private section are sites.
 
 use super::Frontier;
+use super::host::Standing;
 use super::parts::{ENTRY_BYTES, Parts};
 use crate::backlinks::{LinkingSites, SiteLink};
 use crate::config::Config;
@@ -133,7 +134,7 @@ impl Frontier {
     pub fn wanted(&mut self, seed: &Url, site: SiteKey) {
         self.allowances.wanted(site);
         if let Some(id) = self.hosts.find(seed.host()) {
-            self.hosts[id].is_vouched_for = true;
+            self.hosts[id].standing = Standing::Seed;
         }
     }
 

@@ -47,8 +47,8 @@ pub struct Host {
     pub origins: Vec<Origin>,
     /// Files that it is to fetch because others' robots.txt redirect to them; the first of them next.
     pub robots_wanted: Vec<Url>,
-    /// A hash of the one file among these that its rules forbid and that is fetched all the same; 0: none.
-    pub forbidden_file: u64,
+    /// Hashes of those that its rules forbid and that are fetched all the same; 0 for one that came, or failed.
+    forbidden_files: Vec<u64>,
     /// It has served others, and so many requests of its own are next: thousands of hosts may send others to it.
     pub own_turns: u8,
     /// What its kinds of pages were worth, where it has had more than a few.
@@ -65,10 +65,8 @@ pub struct Host {
     pub has_answered: bool,
     /// It has had URLs to which not only strangers link.
     pub has_own_urls: bool,
-    /// It has had a seed, or a host of its site links to it of which that is so.
-    pub is_vouched_for: bool,
-    /// An earlier run was answered.
-    pub has_answered_before: bool,
+    /// How it was met.
+    pub standing: Standing,
     /// How often a turn was slow and brought nothing.
     dragged: u8,
     /// Ports that made room and did not answer, some others with them.
@@ -80,6 +78,18 @@ pub struct Host {
     state: State,
     /// Its place in the row of idle hosts.
     idle_number: u64,
+}
+
+/// How a host was met.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Standing {
+    /// By links that anyone may have made.
+    Unknown,
+    /// An earlier run was answered by it, or a host of its site links to it that is known so or a seed's, and stands below
+    /// another label of the site: who has one label cannot make up names that are known.
+    Known,
+    /// It has had a seed.
+    Seed,
 }
 
 /// Where a host stands.
@@ -112,23 +122,32 @@ impl State {
 
 impl Host {
     /// Whether a file that others were sent to is fetched although its rules forbid it. RFC 9309 section 2.3.1.2 wants that, but
-    /// anyone may send his robots.txt here: it is done for one.
+    /// anyone may send their robots.txt here: [`FORBIDDEN_FILES_MAX`] such requests are made.
     pub fn takes_forbidden_file(&mut self, url: &Url) -> bool {
-        if self.forbidden_file == 0 {
-            self.forbidden_file = file_hash(url);
+        if !self.has_taken_forbidden_file(url) && self.forbidden_files.len() < FORBIDDEN_FILES_MAX {
+            self.forbidden_files.push(file_hash(url));
         }
         self.has_taken_forbidden_file(url)
     }
 
-    /// Whether this is that one: its rules need not be known again, which may leave memory before its turn.
+    /// Whether this is one of those: its rules need not be known again, which may leave memory before its turn.
     pub fn has_taken_forbidden_file(&self, url: &Url) -> bool {
-        self.forbidden_file == file_hash(url)
+        self.forbidden_files.contains(&file_hash(url))
+    }
+
+    /// A file that others were sent to came, or failed.
+    pub fn file_came(&mut self, url: &Url) {
+        self.forbidden_files.iter_mut().filter(|hash| **hash == file_hash(url)).for_each(|hash| *hash = 0);
     }
 
     /// Whether it has said little yet: names of a site cost nothing, and hosts that are known go before it.
     pub fn is_newcomer(&self) -> bool {
-        let before = if self.has_answered_before { KNOWN_ANSWERS } else { 0 };
-        !self.is_vouched_for && self.answers() + before < KNOWN_ANSWERS * (1 + u32::from(self.dragged))
+        let credit = match self.standing {
+            Standing::Seed => return false,
+            Standing::Known => KNOWN_ANSWERS,
+            Standing::Unknown => 0,
+        };
+        self.answers() + credit < KNOWN_ANSWERS * (1 + u32::from(self.dragged))
     }
 
     /// Whether it is a newcomer that has not been slow yet: one that was has all the time that it needs, when its turn has come.
@@ -162,7 +181,7 @@ impl Host {
             under_way: UnderWay::default(),
             origins: Vec::new(),
             robots_wanted: Vec::new(),
-            forbidden_file: 0,
+            forbidden_files: Vec::new(),
             own_turns: 0,
             kinds: None,
             pages_had: 0,
@@ -172,8 +191,7 @@ impl Host {
             vitals: Vitals::default(),
             has_answered: false,
             has_own_urls: false,
-            is_vouched_for: false,
-            has_answered_before: false,
+            standing: Standing::Unknown,
             dragged: 0,
             dead_ports: None,
             wait: None,
@@ -317,7 +335,7 @@ impl Host {
     }
 }
 
-/// Never zero, which stands for none.
+/// Never zero.
 fn file_hash(url: &Url) -> u64 {
     xxh3_64(url.as_str().as_bytes()) | 1
 }
@@ -330,5 +348,7 @@ fn dead_port_bit(port: u16) -> (usize, u64) {
 }
 
 const DEAD_PORT_WORDS: usize = 16;
+/// Requests for files of others' robots.txt to a host that forbids them: as many as may wait for it at once.
+const FORBIDDEN_FILES_MAX: usize = 16;
 /// A host that was answered well so often is no newcomer.
 const KNOWN_ANSWERS: u32 = 16;

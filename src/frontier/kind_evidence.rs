@@ -12,6 +12,7 @@ use std::rc::Rc;
 
 use super::Frontier;
 use super::backlog::QueuedUrl;
+use super::host::Standing;
 use super::kind_lanes::Turn;
 use super::waiting::Ticket;
 use crate::hops::Hops;
@@ -39,11 +40,13 @@ pub struct KindEvidence {
 }
 
 /// Whose links URLs are that are offered.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 enum LinkSource {
     /// Not known: a seed's, or those of an earlier run.
     #[default]
     Unknown,
+    /// A page of this host, and its site, in an earlier run.
+    Earlier(Box<str>, SiteKey),
     /// A host's page, which is examined or not.
     Page(HostId, bool),
     /// A page of another site.
@@ -144,14 +147,14 @@ impl Frontier {
         match self.evidence.finder {
             LinkSource::Page(page, _) => self.hosts[page].site,
             _ if is_seed(ticket) => site,
-            LinkSource::Unknown | LinkSource::Stranger => self.evidence.linker,
+            LinkSource::Unknown | LinkSource::Earlier(..) | LinkSource::Stranger => self.evidence.linker,
         }
     }
 
     /// A URL of `site` was offered that is new; its ticket says whether strangers alone have linked to it.
     pub(super) fn found_by(&mut self, id: Option<HostId>, url: &Url, site: SiteKey, ticket: Ticket) -> Ticket {
         let is_strangers = match self.evidence.finder {
-            LinkSource::Unknown => false,
+            LinkSource::Unknown | LinkSource::Earlier(..) => false,
             LinkSource::Page(page, is_examined) => {
                 if let Some(known) = self.hosts[page].kinds.as_mut().filter(|_| is_examined && id == Some(page)) {
                     known.kinds.found(url);
@@ -183,15 +186,33 @@ impl Frontier {
         ticket.is_strangers && self.hosts[id].has_own_urls && !self.importance.has_levels()
     }
 
-    /// Whether the URL that is offered to host `id` shows that it is no name that strangers have made up.
-    pub(super) fn vouches(&self, id: HostId, ticket: Ticket) -> bool {
-        match self.evidence.finder {
-            LinkSource::Page(page, _) if !is_seed(ticket) => {
-                let finder = &self.hosts[page];
-                page != id && finder.is_vouched_for && finder.site == self.hosts[id].site
+    /// What the URL that is offered to host `id` shows of how that was met.
+    pub(super) fn standing(&self, id: HostId, ticket: Ticket) -> Standing {
+        let host = &self.hosts[id];
+        let knows = |finder: &str, site| {
+            let label = |name: &str| SiteKey::below_site(self.settings.rng_seed, name);
+            site == host.site && label(finder) != label(&host.name)
+        };
+        let is_known = match &self.evidence.finder {
+            _ if is_seed(ticket) => return Standing::Seed,
+            _ if host.standing != Standing::Unknown => return host.standing,
+            LinkSource::Page(page, _) => {
+                let finder = &self.hosts[*page];
+                finder.standing != Standing::Unknown && knows(&finder.name, finder.site)
             }
-            LinkSource::Page(..) | LinkSource::Unknown | LinkSource::Stranger => is_seed(ticket),
-        }
+            LinkSource::Earlier(finder, site) => {
+                self.evidence.has_answered_before(finder) && knows(finder, *site)
+                    || self.evidence.has_answered_before(&host.name)
+            }
+            LinkSource::Unknown => self.evidence.has_answered_before(&host.name),
+            LinkSource::Stranger => false,
+        };
+        if is_known { Standing::Known } else { Standing::Unknown }
+    }
+
+    /// The URLs that are offered until [`Frontier::end_links`] were links of a page of host `finder` in an earlier run.
+    pub fn begin_earlier_links(&mut self, finder: &str) {
+        self.evidence.finder = LinkSource::Earlier(finder.into(), SiteKey::of_host(self.settings.rng_seed, finder));
     }
 
     /// A URL of host `id` was taken from its queue.

@@ -250,10 +250,9 @@ impl Frontier {
         let head_urls = if self.memory.has_room() { self.settings.host_head_urls } else { 1 };
         let level = self.importance.level(url);
         let is_beside = self.waits_beside(id, ticket);
-        let is_vouched_for = self.vouches(id, ticket);
+        let standing = self.standing(id, ticket);
         let host = &mut self.hosts[id];
-        host.is_vouched_for |= is_vouched_for;
-        host.has_answered_before |= self.evidence.has_answered_before(&host.name);
+        host.standing = standing;
         host.has_own_urls |= !ticket.is_strangers;
         let (before, tail_before) = (host.backlog.ram_bytes(), host.backlog.tail_bytes());
         if is_beside {

@@ -63,6 +63,7 @@ impl Frontier {
         let finding = self.finding(now, job, outcome);
         let host = &mut self.hosts[job.host];
         host.robots_wanted.retain(|url| *url != job.url);
+        host.file_came(&job.url);
         let name = host.name.clone();
         let own = host.origins.iter().position(|origin| origin.robots_url(&name).as_ref() == Some(&job.url));
         // One that is known for its failures alone has nobody who waits for its rules.

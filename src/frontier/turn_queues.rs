@@ -14,8 +14,8 @@
 //! there yet and is not slow elsewhere.
 //! In the row of a site turns go round by the label below its name: anyone may link to as many names there as they like.
 //! Newcomers, which have said little yet, wait apart and have every [`STRANGERS_TURNS`]th turn. After a slow turn of one they
-//! rest, as long as hosts that are known have turns there ([`KNOWN_LATELY`]): three times as long as a turn that brought a
-//! page, nine times as long as one that did not.
+//! rest, as long as hosts that are known have turns there ([`KNOWN_LATELY`]): as long as a turn that brought a page, nine times
+//! as long as one that did not.
 //! Across shards: each sends only the host whose turn it is, the ledger's `claim` decides between these, and all that wait
 //! look at the instant from which the turn is free; so shards share an address about evenly, but nothing promises it.
 //! Invariants: while hosts wait for a key, exactly one instant is noted in the calendar for it. A host waits in one row at most.
@@ -60,8 +60,8 @@ struct Row {
     newcomers: SiteTurns,
     /// Newcomers rest until then.
     newcomers_rest_until: Instant,
-    /// When a host that is known was called or had a turn last.
-    known_at: Instant,
+    /// When a host that is known was called or had a turn last, since the row began.
+    known_at: Option<Instant>,
     /// Who was called and has not shown up yet.
     called: Option<HostId>,
     /// What the calendar has: other instants are of a row that is gone.
@@ -77,13 +77,13 @@ struct Row {
 impl Row {
     fn new(look_at: Instant) -> Row {
         let (waiting, newcomers) = (SiteTurns::default(), SiteTurns::default());
-        let (newcomers_rest_until, known_at) = (Instant::ZERO, Instant::ZERO);
+        let (newcomers_rest_until, known_at) = (Instant::ZERO, None);
         let (called, goes_on, at_once, known_turns) = (None, false, 0, 0);
         Row { waiting, newcomers, newcomers_rest_until, known_at, called, look_at, goes_on, at_once, known_turns }
     }
 
     fn newcomers_rest(&self, now: Instant) -> bool {
-        now < self.newcomers_rest_until && now < self.known_at + KNOWN_LATELY
+        now < self.newcomers_rest_until && self.known_at.is_some_and(|known_at| now < known_at + KNOWN_LATELY)
     }
 
     fn queue_of(&mut self, guest: Guest) -> &mut SiteTurns {
@@ -201,11 +201,11 @@ impl TurnQueues {
         let Some(row) = self.rows.get_mut(&key) else { return };
         match slow {
             Some((lasted, is_fine)) if guest.is_newcomer => {
-                let rest = lasted * if is_fine { REST_TURNS_OF_FINE } else { REST_TURNS };
+                let rest = if is_fine { lasted } else { lasted * REST_TURNS };
                 row.newcomers_rest_until = (row.newcomers_rest_until.max(now) + rest).min(now + REST_MAX);
             }
             Some(_) | None if guest.is_newcomer => {}
-            Some(_) | None => row.known_at = now,
+            Some(_) | None => row.known_at = Some(now),
         }
     }
 
@@ -313,7 +313,7 @@ impl TurnQueues {
                 let due = pop_newcomer(is_due);
                 is_stranger = due.is_some();
                 let known = if is_stranger { None } else { row.waiting.pop_of_first(|_, id| may_fetch(id)) };
-                row.known_at = if known.is_some() { now } else { row.known_at };
+                row.known_at = known.map(|_| now).or(row.known_at);
                 due.or(known).or_else(|| pop_newcomer(true))
             }
             Some(slow) => {
@@ -402,10 +402,9 @@ const KINDS: usize = 4;
 const CALLS_AT_ONCE_MAX: u8 = 8;
 /// In a rest every so many turns one is of a site that was not there yet.
 const STRANGERS_TURNS: u8 = 4;
-/// How many times as long as a slow turn the rest of a site's newcomers after it is: names are dead as often as anyone likes.
+/// How many times as long as a slow turn that brought nothing the rest of a site's newcomers after it is: names are dead as often
+/// as anyone likes. Most slow hosts that answer mean no harm.
 const REST_TURNS: u32 = 9;
-/// The same after one that brought a page: most slow hosts mean no harm.
-const REST_TURNS_OF_FINE: u32 = 3;
 /// Newcomers do not rest longer at once.
 const REST_MAX: Duration = Duration::from_secs(3_600);
 /// Newcomers rest for hosts that had a turn since then.

@@ -169,8 +169,12 @@ impl Shard {
                 }
                 if let Some(via) = via.filter(|_| !is_over) {
                     self.vias.note(number, via);
+                    if let Ok(finder) = Url::from_canonical(via) {
+                        self.frontier.begin_earlier_links(finder.host());
+                    }
                 }
                 self.remember(now, &url, Ticket { number, depth, is_strangers: false }, is_over);
+                self.frontier.end_links();
             }
             ReplayStep::End(_) => {}
             ReplayStep::Link(link) => {

@@ -194,3 +194,33 @@ fn answers_as_long_as_they_can_be() {
     assert_eq!(failures(&summary) as usize + arena.requests("most.test") / 2, 3, "{summary:#}");
     assert!(names.asked() < 100, "{} questions", names.asked());
 }
+
+/// Others link to names below the victim's own that drip: each holds the site's turn for as long as it may.
+#[test]
+fn names_below_a_site_that_drip_leave_its_turns_to_its_hosts() {
+    const NAMES: usize = 20;
+    let arena = Arena::serving("names-below", |stream, host, port, path| {
+        let below = (0..NAMES).map(|name| format!("n{name}.{VICTIM}"));
+        match (host, path) {
+            (_, "/robots.txt") => _ = stream.write_all(&nothing()),
+            ("attacker.test", _) => _ = stream.write_all(&html(links(port, below))),
+            _ => {
+                let _ = stream.write_all(&html(""));
+                while stream.write_all(b"x").is_ok() {
+                    std::thread::sleep(Duration::from_secs(1));
+                }
+            }
+        }
+    });
+    let names = addresses(|name| match name {
+        VICTIM | "attacker.test" => Ipv4Addr::LOCALHOST,
+        name => Ipv4Addr::new(127, 0, 2, name[1..name.find('.').unwrap_or(1)].parse().unwrap_or(0)),
+    });
+    let more = "politeness.host_delay = \"200ms\"\npoliteness.site_delay = \"200ms\"\npoliteness.ip_delay = \"0s\"\n\
+                politeness.response_factor = 0\npoliteness.slow_start = 1\n";
+    let crawl = arena.crawl(&names, &["attacker.test"], more);
+    let summary = arena.stop_after_the_victim(crawl);
+    // The first one is cut short after five seconds, and the rest after that is longer than the victim needs.
+    let dripped = (0..NAMES).filter(|name| arena.hosts(&format!("n{name}.{VICTIM}")) > 0).count();
+    assert!((1..=3).contains(&dripped), "{dripped} of {NAMES} names had turns: {summary:#}");
+}

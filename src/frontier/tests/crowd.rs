@@ -52,9 +52,14 @@ impl Crowd {
 
     /// Only another site links to it.
     fn offer_of_strangers(&mut self, url: &str) {
+        self.frontier.begin_strangers_links(SiteKey::of_host(7, "stranger.test"));
+        self.offer_link(url);
+    }
+
+    /// A page links to it that was named before.
+    fn offer_link(&mut self, url: &str) {
         let url = Url::parse(url).expect("a URL");
         let ticket = Ticket { depth: Hops::default().link().bits(), ..Ticket::default() };
-        self.frontier.begin_strangers_links(SiteKey::of_host(7, "stranger.test"));
         self.frontier.offer(self.now, &url, SiteKey::of_host(7, url.host()), ticket, &mut self.spool);
         self.frontier.end_links();
     }
@@ -89,7 +94,14 @@ impl Crowd {
                     let well = matches!(reply.outcome, Outcome::Fetched(_)) && job.kind == JobKind::Page;
                     self.done.push((self.now, job.url.as_str().to_owned(), well));
                 }
-                reply.links.iter().for_each(|link| self.offer(link));
+                for link in &reply.links {
+                    if Url::parse(link).is_ok_and(|url| url.host() == job.url.host()) {
+                        self.offer(link);
+                    } else {
+                        self.frontier.begin_links(&job);
+                        self.offer_link(link);
+                    }
+                }
             }
             while let Some(id) = self.frontier.late(self.now) {
                 if let Some(f) = self.flying.iter_mut().find(|f| f.1.id == id)
@@ -414,4 +426,44 @@ fn a_long_page_of_a_site_is_had() {
         let tries = crowd.done.iter().filter(|(_, url, _)| *url == long).count();
         assert_eq!((crowd.pages("/long"), tries), (1, if host == "www" { 1 } else { 2 }), "{host}");
     }
+}
+
+/// A host that a seed's links to has the operator's trust, and not as many names below its own as it likes.
+#[test]
+fn a_host_of_a_site_vouches_for_no_names_below_its_own() {
+    for is_dead in [true, false] {
+        let mut crowd = Crowd::new(64);
+        let mut answer = |job: &FetchJob| match (job.kind, job.url.host().starts_with('x')) {
+            (JobKind::Resolve, is_x) => resolved([192, 0, 2 + u8::from(is_x), number(job.url.host())]),
+            (_, true) if is_dead => reply(Outcome::Failed(Failure::ConnectTimeout), 10_000),
+            (JobKind::Page, true) => reply(status(200), 60_000),
+            (JobKind::Page, false) if job.url.host().starts_with("evil") => Reply {
+                links: (0..20).map(|name| format!("http://x{name}.evil.site.test/")).collect(),
+                ..reply(status(200), 50)
+            },
+            _ => chain(job, 50),
+        };
+        ["www", "evil"].iter().for_each(|host| crowd.offer(&format!("http://{host}.site.test/0")));
+        crowd.run(140_000, &mut answer);
+        let pages = crowd.pages("www.");
+        assert!(pages >= 95, "{is_dead}: {pages} of 140");
+    }
+}
+
+/// Where no host is known, slow ones among those that are met hold nobody up: also in the first half minute of a run.
+#[test]
+fn newcomers_rest_for_hosts_that_are_known_and_for_no_others() {
+    let mut crowd = Crowd::new(64);
+    let mut answer = |job: &FetchJob| match job.kind {
+        JobKind::Resolve => resolved([192, 0, 2, number(job.url.host())]),
+        JobKind::Page if job.url.host().starts_with("www") => {
+            let Reply { links, .. } = chain(job, 50);
+            Reply { links, ..reply(status(200), 2_500) }
+        }
+        _ => chain(job, 50),
+    };
+    ["www", "f1", "f2", "f3"].iter().for_each(|host| crowd.offer_of_strangers(&format!("http://{host}.site.test/0")));
+    crowd.run(28_000, &mut answer);
+    let [slow, fast] = ["www.", "f"].map(|host| crowd.pages(host));
+    assert!(fast >= 25 && slow >= 3, "{slow} slow, {fast} fast");
 }
