@@ -85,8 +85,8 @@ pub struct Host {
 pub enum Standing {
     /// By links that anyone may have made.
     Unknown,
-    /// An earlier run was answered by it, or a host of its site links to it that is known so or a seed's, and stands below
-    /// another label of the site: who has one label cannot make up names that are known.
+    /// An earlier run was answered by it, or a host of its site links to it that is known so or a seed's, and stands
+    /// below another label of the site: who has one label cannot make up names that are known.
     Known,
     /// It has had a seed.
     Seed,
@@ -121,8 +121,9 @@ impl State {
 }
 
 impl Host {
-    /// Whether a file that others were sent to is fetched although its rules forbid it. RFC 9309 section 2.3.1.2 wants that, but
-    /// anyone may send their robots.txt here: [`FORBIDDEN_FILES_MAX`] such requests are made.
+    /// Whether a file that others were sent to is fetched although its rules forbid it. RFC 9309 section 2.3.1.2
+    /// wants that, but anyone may send their robots.txt here: [`FORBIDDEN_FILES_MAX`] such requests are made while
+    /// the host is in memory.
     pub fn takes_forbidden_file(&mut self, url: &Url) -> bool {
         if !self.has_taken_forbidden_file(url) && self.forbidden_files.len() < FORBIDDEN_FILES_MAX {
             self.forbidden_files.push(file_hash(url));
@@ -150,7 +151,8 @@ impl Host {
         self.answers() + credit < KNOWN_ANSWERS * (1 + u32::from(self.dragged))
     }
 
-    /// Whether it is a newcomer that has not been slow yet: one that was has all the time that it needs, when its turn has come.
+    /// Whether it is a newcomer that has not been slow yet: one that was has all the time that it needs, when its
+    /// turn has come.
     pub fn is_first_met(&self) -> bool {
         self.is_newcomer() && self.dragged == 0
     }
@@ -243,7 +245,8 @@ impl Host {
         Some(self.origins.len() - 1)
     }
 
-    /// Whether the port of `url` did not answer, and then made room for another: it is not asked again in this run.
+    /// Whether the port of `url` did not answer, and then made room for another: it is not asked again while the host
+    /// is in memory.
     pub fn had_dead_port(&self, url: &Url) -> bool {
         let (word, bit) = dead_port_bit(url.port());
         self.dead_ports.as_ref().is_some_and(|dead| dead[word] & bit != 0)

@@ -176,8 +176,9 @@ impl Frontier {
                     files.iter().chain(&own).for_each(|file| self.robots_files.forget(file));
                     break;
                 }
-                // Files that others want of this host do without rules that are sent elsewhere. Asked for all the same, they
-                // would have each other asked for without end, where each host's robots.txt leads to the other's file.
+                // Files that others want of this host do without rules that are sent elsewhere. Asked for all the
+                // same, they would have each other asked for without end, where each host's robots.txt leads to the
+                // other's file.
                 RulesStep::Ask(_) if !host.has_url_for(index) => {
                     host.origins[index].wait(now, false);
                     break;

@@ -272,8 +272,8 @@ fn is_known_as(files: &HashMap<Rc<Url>, File>, url: &Url, number: u64) -> bool {
 const PENDING_MAX: usize = 4_096;
 /// How long an answer is waited for before it is asked for once more.
 pub const ASK_AGAIN: Duration = Duration::from_secs(60);
-/// A file has been waited for so long when another may take its place: longer than its host takes to come to it, where that
-/// has files of others every so many requests.
+/// A file has been waited for so long when another may take its place: longer than its host takes to come to it,
+/// where that has files of others every so many requests.
 const DISPLACED_AFTER: Duration = Duration::from_secs(20);
 /// Places in which what sites wait for is counted: so many that a site of few hosts has one for itself, though each file is
 /// waited for by another site.

@@ -1,9 +1,10 @@
 //! Addresses and groups where a turn was slow, and how sites were there.
 //!
 //! Decides: a turn that was slow is followed by a rest of [`REST_TURNS`] times its length in which, as soon as any site was fast
-//! there, only such sites have a turn, and some strangers ([`super::turn_queues`]): who drips has a fifth of an address's time,
-//! however many they are. What counts is how a site was at this address: it may be fast at its own, and lead to a port of another's
-//! where nobody listens. Several sites may be slow one after another, each when it is known as fast: rests add up.
+//! there, only such sites have a turn, and some strangers ([`super::turn_queues`]): who drips has a fifth of an
+//! address's time, however many they are. What counts is how a site was at this address: it may be fast at its own,
+//! and lead to a port of another's where nothing listens. Several sites may be slow one after another, each when it
+//! is known as fast: rests add up.
 //! Limits: of [`SLOW_MAX`] addresses at a time it is known that a turn was slow, and how the last [`GUESTS_MAX`] sites were there,
 //! or some more; each shard knows of its own turns.
 

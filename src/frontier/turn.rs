@@ -503,8 +503,8 @@ impl Frontier {
         host.robots_wanted.iter().find(|url| host.may_ask_for_file_from(url, now) <= now)
     }
 
-    /// The request for a file that others were sent to. Where it is no robots.txt, the host's own is asked for first, and one alone is
-    /// fetched that it forbids: anyone may send his robots.txt anywhere.
+    /// The request for a file that others were sent to. Where it is no robots.txt, the host's own is asked for first,
+    /// and few are fetched that it forbids ([`Host::takes_forbidden_file`](super::host::Host::takes_forbidden_file)).
     fn wanted_robots_job(&mut self, id: HostId, now: Instant) -> Option<FetchJob> {
         let url = self.wanted_robots(id, now)?.clone();
         if self.scope.blocks().blocks(&url) {

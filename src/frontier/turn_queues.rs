@@ -12,10 +12,10 @@
 //! one host of an address that gets such a place and finds the address taken keeps it until its turn there.
 //! In the rest after a slow turn at an address ([`super::slow_turns`]) every [`STRANGERS_TURNS`]th turn is of a site that was not
 //! there yet and is not slow elsewhere.
-//! In the row of a site turns go round by the label below its name: anyone may link to as many names there as they like.
-//! Newcomers, which have said little yet, wait apart and have every [`STRANGERS_TURNS`]th turn. After a slow turn of one they
-//! rest, as long as hosts that are known have turns there ([`KNOWN_LATELY`]): as long as a turn that brought a page, nine times
-//! as long as one that did not.
+//! In the row of a site turns go round by the label below its name: anyone may link to as many names there as they
+//! like. Newcomers, which have said little yet, wait apart and have every [`STRANGERS_TURNS`]th turn. After a slow
+//! turn of one they rest, as long as hosts that are known have turns there ([`KNOWN_LATELY`]): as long as a turn that
+//! brought a page, nine times as long as one that did not.
 //! Across shards: each sends only the host whose turn it is, the ledger's `claim` decides between these, and all that wait
 //! look at the instant from which the turn is free; so shards share an address about evenly, but nothing promises it.
 //! Invariants: while hosts wait for a key, exactly one instant is noted in the calendar for it. A host waits in one row at most.
@@ -182,8 +182,8 @@ impl TurnQueues {
         self.rows.get(&key).is_some_and(|row| !row.is_empty() || row.called.is_some_and(|called| called != id))
     }
 
-    /// Whether another site than `site` waits for one of the keys that a request needs, and what is known of `site` there. All
-    /// hosts of a site are its own.
+    /// Whether another site than `site` waits for one of the keys that a request needs, and what is known of `site`
+    /// there. All hosts of a site are its own.
     pub fn awaited_by_another(&self, keys: impl Iterator<Item = Key>, site: SiteKey) -> Option<Awaited> {
         keys.filter(|key| !matches!(key, Key::Site(_))).filter_map(|key| self.awaited_at(key, site)).max()
     }
@@ -194,8 +194,8 @@ impl TurnQueues {
         self.is_wanted_by_another(key, site).then_some(awaited)
     }
 
-    /// A turn of a host of the site `key` has ended: a newcomer's that was slow, or another's. One that `lasted` so long and brought
-    /// a page was `fine`.
+    /// A turn of a host of the site `key` has ended: a newcomer's that was slow, or another's. One that `lasted` so
+    /// long and brought a page was `fine`.
     pub fn site_turn_ended(&mut self, now: Instant, key: Key, guest: Guest, slow: Option<(Duration, bool)>) {
         // Most sites have one host, for which no other waits.
         let Some(row) = self.rows.get_mut(&key) else { return };
@@ -253,8 +253,8 @@ impl TurnQueues {
         is_new || is_awaited
     }
 
-    /// A host waits for `key` no more, nor keeps a place for it; whether it waited there. A row that is empty by that ends with its
-    /// instant in the calendar.
+    /// A host waits for `key` no more, nor keeps a place for it; whether it waited there. A row that is empty by that
+    /// ends with its instant in the calendar.
     pub fn leave(&mut self, key: Key, Guest { id, of, .. }: Guest) -> bool {
         let has_left =
             self.rows.get_mut(&key).is_some_and(|row| row.waiting.remove(of, id) || row.newcomers.remove(of, id));
@@ -281,7 +281,7 @@ impl TurnQueues {
         called.filter(|called| called.to == key)
     }
 
-    /// Calls the next of those that may fetch, as noted for `noted`; the calendar gets `look_at` unless nobody waits.
+    /// Calls the next of those that may fetch, as noted for `noted`; the calendar gets `look_at` while a host waits.
     pub fn call(
         &mut self,
         key: Key,
@@ -402,8 +402,8 @@ const KINDS: usize = 4;
 const CALLS_AT_ONCE_MAX: u8 = 8;
 /// In a rest every so many turns one is of a site that was not there yet.
 const STRANGERS_TURNS: u8 = 4;
-/// How many times as long as a slow turn that brought nothing the rest of a site's newcomers after it is: names are dead as often
-/// as anyone likes. Most slow hosts that answer mean no harm.
+/// How many times as long as a slow turn that brought nothing the rest of a site's newcomers after it is: names are
+/// dead as often as anyone likes. Most slow hosts that answer mean no harm.
 const REST_TURNS: u32 = 9;
 /// Newcomers do not rest longer at once.
 const REST_MAX: Duration = Duration::from_secs(3_600);

@@ -3,12 +3,13 @@
 //! Decides: a URL keeps the way by which it was found first, and strangers choose that: behind a hundred pages of theirs somebody's
 //! home page is so deep that none of its links is followed. So what was accepted in the last quarter before `scope.depth_max` is
 //! remembered, and so is what redirects in the last quarter before `scope.redirects_max`. A link by a way that is
-//! shorter than that has it accepted once more, under its lone key, as what redirects lead back to is. A URL is remembered
-//! when it is accepted, as the short way may be found before its turn comes. A redirect is remembered when it is read: it
-//! costs nothing unless another one follows.
+//! shorter than that has it accepted once more, under its lone key, as what redirects lead back to is. A URL is
+//! remembered when it is accepted, as the short way may be found before its turn comes. A redirect is remembered when
+//! it is read: it costs nothing unless another one follows.
 //! Invariants: a key comes so once, as it is forgotten then; nothing is kept where every way is short.
-//! Limits: as many as [`RecentHashes`] holds: a flood of long ways has others forgotten. After a restart depths are known from
-//! the log, redirects are not. A page that was fetched by its long way before the short one is found is fetched twice.
+//! Limits: as many as [`RecentHashes`] holds: a flood of long ways has others forgotten. After a restart depths are
+//! known from the log, redirects are not. A page that was fetched by its long way before the short one is found is
+//! fetched twice.
 
 use super::Shard;
 use crate::hops::Hops;

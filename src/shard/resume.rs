@@ -241,8 +241,8 @@ impl Shard {
             false => self.long_ways.forget(key),
         }
         self.note_redirects(url, hops);
-        // It was accepted once more: the page of its key led here, its own redirects led back to it, or it was found by a shorter
-        // way. Where no page did, this keeps what was set aside before from coming twice.
+        // It was accepted once more: the page of its key led here, its own redirects led back to it, or it was found
+        // by a shorter way. Where no page did, this keeps what was set aside before from coming twice.
         let has_place = !is_new || !self.keys.are_urls() && is_target(ticket.depth);
         if has_place {
             let is_alone = self.visited.insert_anyway(self.keys.lone_key(url));

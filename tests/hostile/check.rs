@@ -160,8 +160,8 @@ pub fn wrongs(harvest: &Harvest, truth: &Truth, model: &Model, depth_max: usize)
             wrong(url.as_str(), format!("{ending:?}, but [{}]", brief(found)));
         }
     }
-    // Of a maze, pages that begin at the entrance and end where the crawl's limits do. Some are so deep that a shorter way has them
-    // once more.
+    // Of a maze, pages that begin at the entrance and end where the crawl's limits do. Some are so deep that a
+    // shorter way has them once more.
     let mut rooms: BTreeMap<String, (usize, usize)> = BTreeMap::new();
     let mut twice: BTreeMap<String, usize> = BTreeMap::new();
     for (text, found) in unforeseen(harvest, truth) {

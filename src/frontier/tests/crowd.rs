@@ -377,7 +377,7 @@ fn names_of_a_site_do_not_take_its_time_from_its_hosts() {
     }
 }
 
-/// Most sites have a slow host beside a fast one, and nobody means harm.
+/// Most sites have a slow host beside a fast one, and that is no attack.
 #[test]
 fn a_slow_host_is_no_attack_on_the_others_of_its_site() {
     for (are_seeds, least) in [(true, 45), (false, 15)] {
@@ -400,7 +400,8 @@ fn a_slow_host_is_no_attack_on_the_others_of_its_site() {
     }
 }
 
-/// A host that is known has all the time that it needs, though others of its site wait; so has one that was cut short once.
+/// A host that is known has all the time that it needs, though others of its site wait; so has one that was cut short
+/// once.
 #[test]
 fn a_long_page_of_a_site_is_had() {
     for host in ["www", "other"] {
@@ -450,7 +451,7 @@ fn a_host_of_a_site_vouches_for_no_names_below_its_own() {
     }
 }
 
-/// Where no host is known, slow ones among those that are met hold nobody up: also in the first half minute of a run.
+/// Where no host is known, slow ones do not hold the others up: also in the first half minute of a run.
 #[test]
 fn newcomers_rest_for_hosts_that_are_known_and_for_no_others() {
     let mut crowd = Crowd::new(64);
