@@ -15,13 +15,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringcrawl::config::{Certificates, Config, PrivateAddresses};
-use ringcrawl::fetch::Hands;
-use ringcrawl::outcome::FetchJob;
-use ringcrawl::ring::{self, Runtime};
 use ringcrawl_base::Rng;
 use ringcrawl_base::time::Instant;
 use ringcrawl_base::{Failure, Truncated};
+use ringcrawl_brain::outcome::FetchJob;
+use ringcrawl_config::{Certificates, Config, PrivateAddresses};
+use ringcrawl_crawler::fetch::Hands;
+use ringcrawl_ring::{self as ring, Runtime};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio_rustls::TlsAcceptor;

@@ -7,11 +7,11 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use ringcrawl::boot::{Crawl, Order};
-use ringcrawl::config::Config;
-use ringcrawl::ring::{Sampler, Thread};
-use ringcrawl::shard::Phase;
-use ringcrawl::web::{ModelConfig, Server, ServerConfig};
+use ringcrawl_brain::shard::Phase;
+use ringcrawl_config::Config;
+use ringcrawl_crawler::boot::{Crawl, Order};
+use ringcrawl_ring::{Sampler, Thread};
+use ringcrawl_web::{ModelConfig, Server, ServerConfig};
 
 use serde_json::Value;
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use ringcrawl::config::Config;
+use ringcrawl_config::Config;
 
 use crate::rig::program::{Ended, run};
 use ringcrawl_base::TempFolder;

@@ -26,10 +26,10 @@ mod soak;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use ringcrawl::config::Config;
-use ringcrawl::web::faults::ending::Ending;
-use ringcrawl::web::{Fault, Faults, Model, ModelConfig, truth};
 use ringcrawl_base::Failure;
+use ringcrawl_config::Config;
+use ringcrawl_web::faults::ending::Ending;
+use ringcrawl_web::{Fault, Faults, Model, ModelConfig, truth};
 
 use crate::rig::program::run;
 use crate::rig::web::WebProcess;

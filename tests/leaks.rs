@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-use ringcrawl::fetch::Hands;
-use ringcrawl::ring::{self, Runtime};
 use ringcrawl_base::Failure;
 use ringcrawl_base::Rng;
+use ringcrawl_crawler::fetch::Hands;
+use ringcrawl_ring::{self as ring, Runtime};
 
 use crate::rig::hands::*;
 use crate::rig::servers::*;

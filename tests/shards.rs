@@ -7,9 +7,9 @@
 use crate::rig::harvest::{Verdict, open_files, stored};
 use crate::rig::program::run;
 use crate::rig::web::{self, web};
-use ringcrawl::web::truth::Truth;
-use ringcrawl::web::{Model, ModelConfig, truth};
 use ringcrawl_base::TempFolder;
+use ringcrawl_web::truth::Truth;
+use ringcrawl_web::{Model, ModelConfig, truth};
 
 /// Crawls about 3,000 pages with `shards` shards and compares everything; `reach` takes from the truth what such a
 /// crawl is known not to reach.

@@ -8,14 +8,14 @@ use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ringcrawl::store::examine::examine;
-use ringcrawl::store::fault::{ReadError, SegmentFault};
-use ringcrawl::store::read::{SegmentReader, find_segments, read_rest};
-use ringcrawl::store::recover::recover;
-use ringcrawl::store::verify::{VerifyReport, index_path, read_index, verify, verify_file};
 use ringcrawl_base::Rng;
 use ringcrawl_base::Truncated;
 use ringcrawl_url::Url;
+use ringcrawl_warc::examine::examine;
+use ringcrawl_warc::fault::{ReadError, SegmentFault};
+use ringcrawl_warc::read::{SegmentReader, find_segments, read_rest};
+use ringcrawl_warc::recover::recover;
+use ringcrawl_warc::verify::{VerifyReport, index_path, read_index, verify, verify_file};
 
 use crate::rig::program::{Process, run};
 use crate::rig::{conformance, skip};

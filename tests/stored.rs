@@ -10,12 +10,12 @@ use std::path::Path;
 use crate::rig::harvest::{Verdict, open_files, stored};
 use crate::rig::program::run;
 use crate::rig::web::{self, web};
-use ringcrawl::store::index::IndexEntry;
-use ringcrawl::store::read::{SegmentReader, find_segments, read_rest};
-use ringcrawl::store::verify::index_path;
-use ringcrawl::web::{ModelConfig, truth};
 use ringcrawl_base::TempFolder;
 use ringcrawl_url::Url;
+use ringcrawl_warc::index::IndexEntry;
+use ringcrawl_warc::read::{SegmentReader, find_segments, read_rest};
+use ringcrawl_warc::verify::index_path;
+use ringcrawl_web::{ModelConfig, truth};
 
 /// One capture in an index: its line, and the bytes of its payload in the segment.
 struct Stored {

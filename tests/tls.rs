@@ -8,11 +8,11 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::rc::Rc;
 
-use ringcrawl::config::{Certificates, Config};
-use ringcrawl::fetch::Hands;
-use ringcrawl::transaction::Transaction;
 use ringcrawl_base::Failure;
 use ringcrawl_base::TempFolder;
+use ringcrawl_brain::transaction::Transaction;
+use ringcrawl_config::{Certificates, Config};
+use ringcrawl_crawler::fetch::Hands;
 
 use crate::rig::certificates::Authority;
 use crate::rig::hands;

@@ -10,18 +10,18 @@ use std::net::IpAddr;
 use std::process;
 use std::sync::Arc;
 
-use ringcrawl::budget::PageBudget;
-use ringcrawl::config::Config;
-use ringcrawl::frontier::Ledger;
-use ringcrawl::lab::plain_transaction;
-use ringcrawl::names::DnsAnswer;
-use ringcrawl::outcome::{FetchJob, JobKind};
-use ringcrawl::route::Partition;
-use ringcrawl::scope::Scope;
-use ringcrawl::shard::{Command, DiskEnd, DiskOp, Effect, FilesFound, Input, Setup, Shard};
-use ringcrawl::spool::SpoolOp;
-use ringcrawl::transaction::Transaction;
 use ringcrawl_base::time::{Duration, Instant, WallClock};
+use ringcrawl_brain::budget::PageBudget;
+use ringcrawl_brain::frontier::Ledger;
+use ringcrawl_brain::names::DnsAnswer;
+use ringcrawl_brain::outcome::{FetchJob, JobKind};
+use ringcrawl_brain::route::Partition;
+use ringcrawl_brain::sample::plain_transaction;
+use ringcrawl_brain::scope::Scope;
+use ringcrawl_brain::shard::{Command, DiskEnd, DiskOp, Effect, FilesFound, Input, Setup, Shard};
+use ringcrawl_brain::spool::SpoolOp;
+use ringcrawl_brain::transaction::Transaction;
+use ringcrawl_config::Config;
 use ringcrawl_url::Url;
 
 #[global_allocator]

@@ -6,9 +6,10 @@
 use std::os::unix::fs::PermissionsExt;
 
 use divan::{Bencher, black_box};
-use ringcrawl::config::Config;
-use ringcrawl::identity::{Signer, SigningKey};
 use ringcrawl_base::time::UnixTime;
+use ringcrawl_brain::identity::Signer;
+use ringcrawl_config::Config;
+use ringcrawl_config::SigningKey;
 use ringcrawl_http::{Method, Request};
 use ringcrawl_url::Url;
 

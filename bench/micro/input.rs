@@ -8,9 +8,9 @@
 use std::path::Path;
 use std::sync::OnceLock;
 
-use ringcrawl::links::{self, Kinds};
-use ringcrawl::web::{Item, Model, ModelConfig, Place, Profile};
+use ringcrawl_html::{self as html, Kinds};
 use ringcrawl_url::{Absolute, Url};
+use ringcrawl_web::{Item, Model, ModelConfig, Place, Profile};
 
 /// An HTML page.
 pub struct Page {
@@ -25,7 +25,7 @@ impl Page {
     pub fn references(&self) -> Vec<String> {
         let document = Absolute::parse(self.url.as_str()).expect("a page's URL");
         let mut references = Vec::new();
-        links::scan_raw(&self.html, Some(CONTENT_TYPE), &document, &Kinds::FOLLOW, &mut |raw| {
+        html::scan_raw(&self.html, Some(CONTENT_TYPE), &document, &Kinds::FOLLOW, &mut |raw| {
             references.push(raw.text.trim_ascii().to_owned());
         });
         references

@@ -17,20 +17,20 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use ringcrawl::config::Config;
-use ringcrawl::lab::{dear_responses, dear_robots, plain_transaction};
-use ringcrawl::names::DnsAnswer;
-use ringcrawl::outcome::{FetchJob, JobKind};
-use ringcrawl::page::{LongResponse, PageRead};
-use ringcrawl::route::Partition;
-use ringcrawl::scope::Scope;
-use ringcrawl::shard::{Command, DiskEnd, DiskOp, Effect, Input, Setup, Shard};
-use ringcrawl::store::{CaptureWriter, Packing};
-use ringcrawl::transaction::{Timings, Transaction};
-use ringcrawl::web::{Model, ModelConfig, Profile};
 use ringcrawl_base::time::{Duration, Instant, UnixTime};
+use ringcrawl_brain::names::DnsAnswer;
+use ringcrawl_brain::outcome::{FetchJob, JobKind};
+use ringcrawl_brain::page::{LongResponse, PageRead};
+use ringcrawl_brain::route::Partition;
+use ringcrawl_brain::sample::{dear_responses, dear_robots, plain_transaction};
+use ringcrawl_brain::scope::Scope;
+use ringcrawl_brain::shard::{Command, DiskEnd, DiskOp, Effect, Input, Setup, Shard};
+use ringcrawl_brain::transaction::{Timings, Transaction};
+use ringcrawl_config::Config;
 use ringcrawl_http::{Limits, Method, Response, ResponseReader};
 use ringcrawl_url::Url;
+use ringcrawl_warc::CaptureWriter;
+use ringcrawl_web::{Model, ModelConfig, Profile};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -91,7 +91,7 @@ impl Crawl {
         config.scope.depth_max = 255;
         // All first pages of a host are looked at, as under any budget: what that costs is counted, too.
         config.crawl.pages_max = u64::MAX;
-        let (limits, packing) = (config.fetch.limits(), Packing::new(&config.store));
+        let (limits, packing) = (config.fetch.limits(), config.store.packing());
         let scope = Scope::new(&config.scope, []);
         let seeds = web.seeds();
         let shard = Shard::new(Setup::new(Arc::new(config), Partition::by_site(1), scope, 1, 64)).expect("a shard");

@@ -11,16 +11,16 @@ use std::os::unix::fs::FileExt;
 use std::process;
 use std::sync::Arc;
 
-use ringcrawl::budget::PageBudget;
-use ringcrawl::config::Config;
-use ringcrawl::frontier::Ledger;
-use ringcrawl::log::{Append, End, EndKind, Log, LogFile, Owner, RecordPlace, Replayed};
-use ringcrawl::route::Partition;
-use ringcrawl::scope::Scope;
-use ringcrawl::shard::{Command, DiskEnd, DiskOp, Effect, FilesFound, Input, Setup, Shard};
-use ringcrawl::spool::SpoolOp;
 use ringcrawl_base::time::{Instant, WallClock};
 use ringcrawl_base::{Rng, TempFolder};
+use ringcrawl_brain::budget::PageBudget;
+use ringcrawl_brain::frontier::Ledger;
+use ringcrawl_brain::log::{Append, End, EndKind, Log, LogFile, Owner, RecordPlace, Replayed};
+use ringcrawl_brain::route::Partition;
+use ringcrawl_brain::scope::Scope;
+use ringcrawl_brain::shard::{Command, DiskEnd, DiskOp, Effect, FilesFound, Input, Setup, Shard};
+use ringcrawl_brain::spool::SpoolOp;
+use ringcrawl_config::Config;
 use ringcrawl_url::Url;
 
 #[global_allocator]

@@ -8,8 +8,8 @@ use std::io::{Read, Write};
 
 use divan::counter::{BytesCount, ItemsCount};
 use divan::{Bencher, black_box};
-use ringcrawl::exchange::spsc;
-use ringcrawl::ring::{Runtime, WakeListener, Waker, turn};
+use ringcrawl_brain::exchange::spsc;
+use ringcrawl_ring::{Runtime, WakeListener, Waker, turn};
 
 /// The default of `exchange.ring_bytes`.
 const RING_BYTES: usize = 256 << 10;

@@ -5,8 +5,8 @@
 //! plain matcher, and some are of each kind.
 
 use divan::counter::ItemsCount;
-use ringcrawl::robots::Rules;
 use ringcrawl_base::Rng;
+use ringcrawl_robots::Rules;
 
 fn main() {
     let mut kinds = [0; 2];

@@ -4,7 +4,7 @@
 
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
-use ringcrawl::route::Partition;
+use ringcrawl_brain::route::Partition;
 use ringcrawl_url::{Site, Url};
 
 const RULES: [&str; 5] =

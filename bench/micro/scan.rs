@@ -19,7 +19,7 @@ use divan::{Bencher, black_box};
 use html5ever::tendril::StrTendril;
 use html5ever::tokenizer::states::RawKind;
 use html5ever::tokenizer::{BufferQueue, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts};
-use ringcrawl::links::{self, Budget, Kinds, Page};
+use ringcrawl_html::{self as html, Budget, Kinds, Page};
 use ringcrawl_url::fingerprint;
 
 fn main() {
@@ -59,7 +59,7 @@ fn ours(bencher: Bencher) {
         for page in input::pages() {
             let page =
                 Page { body: &page.html, content_type: Some(input::CONTENT_TYPE), url: &page.url, agent: "ringcrawl" };
-            links += links::scan(&page, &Kinds::FOLLOW, &mut Budget::of_links(usize::MAX), &mut |found| {
+            links += html::scan(&page, &Kinds::FOLLOW, &mut Budget::of_links(usize::MAX), &mut |found| {
                 black_box(found.url);
                 true
             })
@@ -90,7 +90,7 @@ mod whole {
                     agent: "ringcrawl",
                 };
                 keys.clear();
-                links::scan(&page, &Kinds::FOLLOW, &mut Budget::of_links(usize::MAX), &mut |found| {
+                html::scan(&page, &Kinds::FOLLOW, &mut Budget::of_links(usize::MAX), &mut |found| {
                     keys.push(fingerprint(RNG_SEED, found.url.as_str()));
                     true
                 });
@@ -123,7 +123,7 @@ fn opens_of(page: &input::Page) -> usize {
 fn of_page(page: &input::Page, kinds: &Kinds) -> usize {
     let page = Page { body: &page.html, content_type: Some(input::CONTENT_TYPE), url: &page.url, agent: "ringcrawl" };
     let mut bytes = 0;
-    links::references(&page, kinds, &mut |reference| bytes += reference.text.len());
+    html::references(&page, kinds, &mut |reference| bytes += reference.text.len());
     bytes
 }
 
@@ -168,9 +168,9 @@ mod baseline {
 
     #[divan::bench]
     fn ours(bencher: Bencher) {
-        links::set_baseline(true);
+        html::set_baseline(true);
         bencher.counter(BytesCount::new(input::bytes())).bench(references::every_reference);
-        links::set_baseline(false);
+        html::set_baseline(false);
     }
 
     #[divan::bench]

@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
-use ringcrawl::hops::Hops;
-use ringcrawl::scope::{BlockList, Rules, Stage, Subject};
 use ringcrawl_base::Rng;
+use ringcrawl_brain::hops::Hops;
+use ringcrawl_brain::scope::{BlockList, Rules, Stage, Subject};
 use ringcrawl_url::{Url, site_of};
 
 const TLDS: [&str; 8] = ["com", "org", "net", "de", "co.uk", "fr", "io", "com.br"];
@@ -123,7 +123,7 @@ fn floor(bencher: Bencher) {
 
 fn measure(
     bencher: Bencher,
-    decide: impl for<'r> Fn(&'r Rules, Stage, &Subject<'_>) -> Option<&'r ringcrawl::scope::Rule> + Sync,
+    decide: impl for<'r> Fn(&'r Rules, Stage, &Subject<'_>) -> Option<&'r ringcrawl_brain::scope::Rule> + Sync,
 ) {
     let (rules, urls) = rules();
     bencher.counter(ItemsCount::new(urls.len())).bench(|| {

@@ -13,8 +13,8 @@ use std::time::Instant;
 
 use divan::counter::{BytesCount, ItemsCount};
 use divan::{Bencher, black_box};
-use ringcrawl::page::simhash;
 use ringcrawl_base::Rng;
+use ringcrawl_brain::page::simhash;
 
 fn main() {
     let pages: Vec<&[u8]> = input::pages().iter().map(|page| page.html.as_slice()).collect();

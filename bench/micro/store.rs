@@ -16,10 +16,10 @@ use std::sync::OnceLock;
 use aws_lc_rs::digest;
 use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
-use ringcrawl::config::StoreFormat;
-use ringcrawl::store::verify::{self, VerifyReport};
-use ringcrawl::store::{Capture, Packing, SegmentWriter, Settings, head::Undone};
 use ringcrawl_base::time::UnixTime;
+use ringcrawl_config::SegmentFormat;
+use ringcrawl_warc::verify::{self, VerifyReport};
+use ringcrawl_warc::{Capture, Packing, SegmentWriter, Settings, head::Undone};
 use zstd::zstd_safe::{CCtx, CParameter};
 
 /// The default of `store.zstd_level` and `store.gzip_level`.
@@ -33,7 +33,7 @@ const SHORT_BYTES_MAX: usize = 2_048;
 /// What is stored how.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Way {
-    format: StoreFormat,
+    format: SegmentFormat,
     is_coded: bool,
     is_raw: bool,
 }
@@ -115,10 +115,10 @@ impl Way {
     }
 }
 
-const CODED: Way = Way { format: StoreFormat::WarcZst, is_coded: true, is_raw: false };
+const CODED: Way = Way { format: SegmentFormat::WarcZst, is_coded: true, is_raw: false };
 const UNCODED: Way = Way { is_coded: false, ..CODED };
 const RAW: Way = Way { is_raw: true, ..UNCODED };
-const CODED_GZ: Way = Way { format: StoreFormat::WarcGz, ..CODED };
+const CODED_GZ: Way = Way { format: SegmentFormat::WarcGz, ..CODED };
 const UNCODED_GZ: Way = Way { is_coded: false, ..CODED_GZ };
 
 /// Bytes of a record's WARC head: some 400 of the three that are written.
@@ -148,8 +148,8 @@ impl Packer {
             let mut crc = libdeflater::Crc::new();
             for part in parts {
                 match way.format {
-                    StoreFormat::WarcZst => xxh.update(part),
-                    StoreFormat::WarcGz => crc.update(part),
+                    SegmentFormat::WarcZst => xxh.update(part),
+                    SegmentFormat::WarcGz => crc.update(part),
                 }
                 out.extend_from_slice(part);
             }
@@ -160,7 +160,7 @@ impl Packer {
         parts.iter().for_each(|part| self.joined.extend_from_slice(part));
         let filled = out.len();
         match way.format {
-            StoreFormat::WarcZst => {
+            SegmentFormat::WarcZst => {
                 out.reserve(zstd::zstd_safe::compress_bound(total));
                 let mut rest = zstd::zstd_safe::OutBuffer::around_pos(out, filled);
                 let mut input = zstd::zstd_safe::InBuffer::around(&self.joined);
@@ -168,7 +168,7 @@ impl Packer {
                 let end = zstd::zstd_safe::zstd_sys::ZSTD_EndDirective::ZSTD_e_end;
                 assert_eq!(self.zstd.compress_stream2(&mut rest, &mut input, end), Ok(0), "there is room");
             }
-            StoreFormat::WarcGz => {
+            SegmentFormat::WarcGz => {
                 out.resize(filled + self.gzip.gzip_compress_bound(total), 0);
                 let bytes = self.gzip.gzip_compress(&self.joined, &mut out[filled..]).expect("room");
                 out.truncate(filled + bytes);

@@ -15,9 +15,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, SignatureAlgorithm};
-use ringcrawl::config::Tls;
-use ringcrawl::fetch::TlsClient;
-use ringcrawl::ring::Thread;
+use ringcrawl_config::Tls;
+use ringcrawl_crawler::fetch::TlsClient;
+use ringcrawl_ring::Thread;
 use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{WebPkiSupportedAlgorithms, aws_lc_rs};

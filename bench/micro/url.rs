@@ -17,7 +17,7 @@ use std::time::Instant;
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use encoding_rs::UTF_8;
-use ringcrawl::links::{self, Kind, Kinds};
+use ringcrawl_html::{self as html, Kind, Kinds};
 use ringcrawl_url::{Absolute, Base, Reach, Site, Sites, Url, fingerprint};
 
 struct Work {
@@ -57,7 +57,7 @@ fn work() -> &'static [Work] {
 fn address(page: &input::Page) -> Url {
     let mut canonical = None;
     let document = Absolute::parse(page.url.as_str()).expect("a page's URL");
-    links::scan_raw(&page.html, Some(input::CONTENT_TYPE), &document, &Kinds::ALL, &mut |raw| {
+    html::scan_raw(&page.html, Some(input::CONTENT_TYPE), &document, &Kinds::ALL, &mut |raw| {
         if raw.kind == Kind::Canonical && !input::is_synthetic() {
             canonical = canonical.take().or(Url::parse(raw.text).ok());
         }

@@ -11,8 +11,8 @@ use std::sync::OnceLock;
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use ringcrawl::visited::{Seen, Table};
 use ringcrawl_base::Rng;
+use ringcrawl_brain::visited::{Seen, Table};
 
 const FINGERPRINTS: u64 = 1_000_000;
 const OFFERS: u64 = 4;

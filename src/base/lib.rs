@@ -9,7 +9,9 @@
 //! ```
 
 mod blemish;
+mod choice;
 mod failure;
+mod fast_range;
 pub mod fuel;
 mod grouped;
 mod int_map;
@@ -23,6 +25,7 @@ mod truncated;
 
 pub use blemish::Blemish;
 pub use failure::Failure;
+pub use fast_range::fast_range;
 pub use grouped::grouped;
 pub use int_map::{IntMap, IntSet, Spread};
 pub use recent_hashes::RecentHashes;

@@ -19,9 +19,9 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::crawl_logs::CrawlLogs;
 use super::why::meaning;
-use crate::log::{Listed, ListingStep, UrlState};
 use ringcrawl_base::Failure;
 use ringcrawl_base::grouped;
+use ringcrawl_brain::log::{Listed, ListingStep, UrlState};
 use ringcrawl_url::Url;
 
 /// What is known of all causes.

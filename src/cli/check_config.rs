@@ -10,9 +10,9 @@ use std::process::ExitCode;
 
 use super::MISTAKE;
 use super::output::{self, tell};
-use crate::boot;
-use crate::config::{Config, ConfigError};
-use crate::fetch;
+use ringcrawl_config::{Config, ConfigError};
+use ringcrawl_crawler::boot;
+use ringcrawl_crawler::fetch;
 
 /// Arguments of the subcommand.
 #[derive(clap::Args, Debug)]

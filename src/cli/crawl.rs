@@ -13,25 +13,23 @@
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
-
-use crate::boot::{self, BootError, Crawl, DirError, Order, RoundEnd, ScopeFiles, SeedError, SeedsRead};
-use crate::config::{Config, ConfigError};
-use crate::control::Control;
-use crate::log::AskAgain;
-use crate::ring;
-use crate::shard::Phase;
-use crate::stats::Totals;
+use ringcrawl_brain::log::AskAgain;
+use ringcrawl_brain::shard::Phase;
+use ringcrawl_brain::stats::Totals;
+use ringcrawl_config::{Config, ConfigError};
+use ringcrawl_crawler::boot::{self, BootError, Crawl, DirError, Order, RoundEnd, ScopeFiles, SeedError, SeedsRead};
+use ringcrawl_crawler::control::Control;
+use ringcrawl_ring as ring;
 
 use super::causes::{CauseLines, Causes};
 use super::check_config;
 use super::output::{self, tell};
 use super::progress::Progress;
 use super::rounds::{self, RoundBefore};
+use super::signals::{self, Hangup, Signals};
 use super::summary::Summary;
 use super::{DONE, FAILED, MISTAKE, json, seed_ends};
 
@@ -125,7 +123,7 @@ fn kept_config(arguments: &CrawlArguments) -> Result<Option<Config>, DirError> {
 }
 
 fn order(arguments: &CrawlArguments, kept: Option<Config>) -> Result<Order, Vec<String>> {
-    let texts = |errors: Vec<crate::config::ConfigError>| errors.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let texts = |errors: Vec<ringcrawl_config::ConfigError>| errors.iter().map(ToString::to_string).collect::<Vec<_>>();
     let mut config = match &arguments.config {
         Some(file) => Config::load(file).map_err(texts)?,
         None => kept.unwrap_or_default(),
@@ -214,7 +212,7 @@ pub fn drive(order: Order, is_quiet: bool) -> Result<Ended, BootError> {
         true => Hangup::Reloads,
         false => Hangup::Drains,
     };
-    let signals = signals(hangup).map_err(BootError::System)?;
+    let signals = signals::watch(hangup).map_err(BootError::System)?;
     let next = |before: RoundBefore| match wanted(&signals.interrupts) {
         Phase::Run => rounds::next(before),
         _ => None,
@@ -331,45 +329,6 @@ pub(super) fn wanted(interrupts: &AtomicUsize) -> Phase {
         1 => Phase::Drain,
         _ => Phase::Abort,
     }
-}
-
-/// Signals so far.
-pub(super) struct Signals {
-    /// What is to end the crawl.
-    pub(super) interrupts: Arc<AtomicUsize>,
-    /// What has its scope read again.
-    pub(super) reloads: Arc<AtomicUsize>,
-}
-
-/// What SIGHUP means.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Hangup {
-    /// The terminal is lost.
-    Drains,
-    /// The files of the scope are others.
-    Reloads,
-}
-
-/// Counts SIGINT and SIGTERM; the third is left to the system's own action. SIGHUP counts as the first, and as none where
-/// it is ignored.
-pub(super) fn signals(hangup: Hangup) -> Result<Signals, String> {
-    let (interrupts, reloads) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    let (seen, asked) = (Arc::clone(&interrupts), Arc::clone(&reloads));
-    let of_hangup = (!boot::is_ignored(SIGHUP)).then_some(SIGHUP);
-    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGUSR1].into_iter().chain(of_hangup))
-        .map_err(|error| format!("signals cannot be waited for: {error}"))?;
-    let wait = move || {
-        for signal in signals.forever() {
-            if signal == SIGUSR1 || signal == SIGHUP && hangup == Hangup::Reloads {
-                asked.fetch_add(1, Ordering::Relaxed);
-            } else if signal == SIGHUP {
-                seen.fetch_max(1, Ordering::Relaxed);
-            } else if seen.fetch_add(1, Ordering::Relaxed) >= 2 {
-                let _ = signal_hook::low_level::emulate_default_handler(signal);
-            }
-        }
-    };
-    boot::spawn("signals".to_owned(), wait).map(|_| Signals { interrupts, reloads })
 }
 
 /// Of a crawl with more URLs the logs are not read at its end: that would take more than some seconds.

@@ -13,9 +13,9 @@ use std::process::ExitCode;
 
 use super::output::{Stdout, tell};
 use super::{DONE, FAILED, MISTAKE};
-use crate::boot::{self, Manifest};
-use crate::log::{Damage, Listing, ListingStep, LogFile, Owner};
 use ringcrawl_base::time::UnixTime;
+use ringcrawl_brain::log::{Damage, Listing, ListingStep, LogFile, Owner};
+use ringcrawl_crawler::boot::{self, Manifest};
 
 /// A crawl's directory whose logs are to be read.
 #[derive(Debug)]

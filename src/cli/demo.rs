@@ -13,14 +13,14 @@ use std::process::ExitCode;
 use super::crawl::{self, Ended};
 use super::output::{self, tell};
 use super::{DONE, FAILED};
-use crate::boot::Order;
-use crate::config::{Config, ConfigError};
-use crate::private;
-use crate::seed::Seed;
-use crate::store::index::IndexEntry;
-use crate::store::read::find_segments;
-use crate::store::verify::index_path;
-use crate::web::{ModelConfig, Server, ServerConfig, truth};
+use ringcrawl_brain::seed::Seed;
+use ringcrawl_config::{Config, ConfigError};
+use ringcrawl_crawler::boot::Order;
+use ringcrawl_files::private;
+use ringcrawl_warc::index::IndexEntry;
+use ringcrawl_warc::read::find_segments;
+use ringcrawl_warc::verify::index_path;
+use ringcrawl_web::{ModelConfig, Server, ServerConfig, truth};
 
 /// Arguments of the subcommand.
 #[derive(clap::Args, Debug)]

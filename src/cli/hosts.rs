@@ -20,13 +20,13 @@ use serde::Serialize;
 use super::crawl_logs::{self, CrawlLogs};
 use super::output::{Stdout, tell};
 use super::urls::State;
-use crate::boot;
-use crate::config::Politeness;
-use crate::log::{HostNote, Listed, ListingStep, UrlState};
-use crate::ring;
-use crate::trouble::{HostHealth, Trouble};
 use ringcrawl_base::Failure;
 use ringcrawl_base::time::Duration;
+use ringcrawl_brain::log::{HostNote, Listed, ListingStep, UrlState};
+use ringcrawl_brain::trouble::{HostHealth, Trouble};
+use ringcrawl_config::Politeness;
+use ringcrawl_crawler::boot;
+use ringcrawl_ring as ring;
 use ringcrawl_url::Url;
 
 /// Arguments of the subcommand.
@@ -241,9 +241,9 @@ fn sorted(hosts: &HashMap<Box<str>, Host>, sort: Sort) -> Vec<(&str, &Host)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outcome::JobKind;
-    use crate::trouble::Cause;
     use ringcrawl_base::Failure;
+    use ringcrawl_brain::outcome::JobKind;
+    use ringcrawl_brain::trouble::Cause;
     use ringcrawl_url::Scheme;
 
     fn host(states: &[UrlState]) -> Host {

@@ -15,9 +15,10 @@ use std::process::ExitCode;
 use super::check_config;
 use super::output::{self, tell};
 use super::{FAILED, MISTAKE};
-use crate::config::{Config, ConfigError};
-use crate::identity::{self, DIRECTORY_LIFETIME, SigningKey};
-use crate::ring;
+use ringcrawl_brain::identity::{self, DIRECTORY_LIFETIME};
+use ringcrawl_config::SigningKey;
+use ringcrawl_config::{Config, ConfigError};
+use ringcrawl_ring as ring;
 
 /// Arguments of the subcommand.
 #[derive(clap::Args, Debug)]

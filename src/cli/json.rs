@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::output::{self, tell};
 use super::{DONE, FAILED};
-use crate::private;
+use ringcrawl_files::private;
 
 /// Whether `path` can be written later; `made` is a directory that the run makes or goes on in. An error names option and path.
 pub(super) fn check(path: &Path, made: Option<&Path>) -> Result<(), String> {

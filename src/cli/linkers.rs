@@ -6,7 +6,7 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::log::Listed;
+use ringcrawl_brain::log::Listed;
 
 /// Hashes of URLs and of the pages that linked to them: in the order of the log, until they are sorted.
 #[derive(Debug, Default)]

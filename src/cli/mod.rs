@@ -15,19 +15,18 @@ mod hosts;
 mod identity;
 mod inspect;
 mod json;
-mod lab;
 mod linkers;
-mod output;
+pub mod output;
 mod parties;
-mod plan;
 pub mod progress;
 mod rounds;
 mod scope;
 mod seed_ends;
 mod seeds;
+pub mod signals;
 mod store;
 pub mod summary;
-mod terminal;
+pub mod terminal;
 mod urls;
 mod web;
 mod why;
@@ -69,10 +68,6 @@ enum Command {
     Inspect(inspect::Inspect),
     /// Write what is published about the crawler: bot page, bot.json, key directory; or a new key.
     Identity(identity::IdentityArguments),
-    /// Compare assignments of sites and pages to shards by their links, as an earlier crawl or a file has them.
-    Plan(plan::Plan),
-    /// Crawl the graph of a web in every combination of partition, mode, order, seeds and number of shards, and measure it as the papers do.
-    Lab(Box<lab::Lab>),
     /// Measure pages a second and the CPU time of a page on this machine.
     Bench(bench::BenchArguments),
     /// Serve the synthetic web alone, or compute its truth.
@@ -111,15 +106,13 @@ pub fn main() -> ExitCode {
         Command::Store(arguments) => store::run(arguments),
         Command::Inspect(inspect) => inspect::run(inspect),
         Command::Identity(arguments) => identity::run(&arguments),
-        Command::Plan(arguments) => plan::run(&arguments),
-        Command::Lab(arguments) => lab::run(&arguments),
         Command::Bench(arguments) => bench::run(arguments),
         Command::Web(arguments) => web::run(arguments),
     }
 }
 
 /// Prints what clap has to say, a mistake or the help that was asked for; the exit code.
-fn explain(message: &clap::Error) -> u8 {
+pub fn explain(message: &clap::Error) -> u8 {
     if message.use_stderr() {
         // Without its colours: arguments are shown, which may be others' text.
         output::text(&message.render().to_string());
@@ -135,10 +128,10 @@ fn explain(message: &clap::Error) -> u8 {
 }
 
 /// Exit code of success.
-const DONE: u8 = 0;
+pub const DONE: u8 = 0;
 /// Exit code when the system or the disk failed, or a check found something.
-const FAILED: u8 = 1;
+pub const FAILED: u8 = 1;
 /// Exit code of an operator's mistake.
-const MISTAKE: u8 = 2;
+pub const MISTAKE: u8 = 2;
 /// Exit code of a crawl that has ended without a page from any seed.
 const NO_PAGE: u8 = 3;

@@ -17,18 +17,19 @@ use super::terminal::{self, Filter};
 use super::{DONE, FAILED};
 
 /// A line on standard error; takes what `format!` takes.
+#[macro_export]
 macro_rules! tell {
     ($($message:tt)*) => { $crate::cli::output::line(format_args!($($message)*)) };
 }
-pub(super) use tell;
+pub use crate::tell;
 
 /// One line, written at once so that those of several processes do not mix.
-pub(super) fn line(message: fmt::Arguments<'_>) {
+pub fn line(message: fmt::Arguments<'_>) {
     text(&format!("{message}\n"));
 }
 
 /// Text with its own line ends on standard error.
-pub(super) fn text(text: &str) {
+pub fn text(text: &str) {
     let mut stderr = io::stderr();
     let _ = match stderr.is_terminal() {
         true => stderr.write_all(terminal::shown(text).as_bytes()),
@@ -37,7 +38,7 @@ pub(super) fn text(text: &str) {
 }
 
 /// Has the message of a panic written as all else, since others' text may be part of it.
-pub(super) fn watch_panics() {
+pub fn watch_panics() {
     let standard = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
         if io::stderr().is_terminal() {
@@ -50,7 +51,7 @@ pub(super) fn watch_panics() {
 }
 
 /// Writes `text` to standard output; the exit code.
-pub(super) fn print(text: &str) -> u8 {
+pub fn print(text: &str) -> u8 {
     let mut stdout = Stdout::new();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Ok(()) => DONE,
@@ -73,7 +74,7 @@ impl Stdout {
     }
 
     /// Tells of `error` if it came from here; the exit code then.
-    pub(super) fn code_of(&self, error: &io::Error) -> Option<u8> {
+    pub fn code_of(&self, error: &io::Error) -> Option<u8> {
         match error.kind() {
             _ if !self.has_failed => None,
             ErrorKind::BrokenPipe => Some(DONE),

@@ -10,8 +10,8 @@ use std::io;
 
 use super::crawl_logs::CrawlLogs;
 use super::linkers::{Linkers, hash};
-use crate::hops::Hops;
-use crate::log::{Listed, ListingStep};
+use ringcrawl_brain::hops::Hops;
+use ringcrawl_brain::log::{Listed, ListingStep};
 use ringcrawl_url::Url;
 
 /// The parties of a crawl.
@@ -133,7 +133,7 @@ const NONE: u32 = u32::MAX - 1;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::UrlState;
+    use ringcrawl_brain::log::UrlState;
 
     fn listed(text: &'static str, via: Option<&'static str>, depth: u16) -> Listed<'static> {
         let (state, seconds) = (UrlState::Waiting, None);

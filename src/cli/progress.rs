@@ -20,9 +20,9 @@ use standstill::Standstill;
 
 use super::summary::{bytes, clock, rounded};
 use super::{output, terminal};
-use crate::stats::Totals;
 use ringcrawl_base::grouped;
 use ringcrawl_base::time::Duration;
+use ringcrawl_brain::stats::Totals;
 
 /// Time over which rates are taken.
 const WINDOW: Duration = Duration::from_secs(5);

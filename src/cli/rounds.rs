@@ -12,10 +12,10 @@
 use super::crawl::Ended;
 use super::output::tell;
 use super::summary::Summary;
-use crate::boot::{self, BootError, Order, Round, RoundEnd};
-use crate::config::Config;
-use crate::log::AskAgain;
 use ringcrawl_base::time::Duration;
+use ringcrawl_brain::log::AskAgain;
+use ringcrawl_config::Config;
+use ringcrawl_crawler::boot::{self, BootError, Order, Round, RoundEnd};
 
 /// What is known when a round has ended.
 #[derive(Debug)]
@@ -163,7 +163,7 @@ const STOPPED: &str = "stopped by signal";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::boot::ExternalLinks;
+    use ringcrawl_crawler::boot::ExternalLinks;
     use ringcrawl_url::Url;
 
     fn order(rounds: u32, pages_max: u64) -> Order {

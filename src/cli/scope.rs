@@ -14,10 +14,10 @@ use serde_json::json;
 
 use super::output::{Stdout, tell};
 use super::{DONE, FAILED, MISTAKE};
-use crate::boot::{self, ScopeFiles};
-use crate::config::{Config, SeedErrors};
-use crate::hops::Hops;
-use crate::scope::{BlockedBy, Decider, Scope, Stage, Subject, Verdict};
+use ringcrawl_brain::hops::Hops;
+use ringcrawl_brain::scope::{BlockedBy, Decider, Scope, Stage, Subject, Verdict};
+use ringcrawl_config::{Config, SeedErrors};
+use ringcrawl_crawler::boot::{self, ScopeFiles};
 use ringcrawl_url::Url;
 
 /// What to do with a scope.

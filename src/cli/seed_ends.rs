@@ -16,10 +16,10 @@ use super::output::tell;
 use super::urls::Troubles;
 use super::why::meaning;
 use super::{DONE, NO_PAGE};
-use crate::hops::Hops;
-use crate::log::{Listed, UrlState};
-use crate::outcome::Wall;
-use crate::stats::Totals;
+use ringcrawl_brain::hops::Hops;
+use ringcrawl_brain::log::{Listed, UrlState};
+use ringcrawl_brain::outcome::Wall;
+use ringcrawl_brain::stats::Totals;
 
 /// The exit code of a crawl in `dir` whose run came to `totals`; tells why no seed gave a page, where none did.
 pub(super) fn exit_code(dir: &Path, totals: &Totals) -> u8 {

@@ -19,8 +19,8 @@ use super::crawl_logs::{self, CrawlLogs};
 use super::output::Stdout;
 use super::parties::Parties;
 use super::urls::State;
-use crate::log::{Listed, ListingStep, UrlState};
 use ringcrawl_base::Failure;
+use ringcrawl_brain::log::{Listed, ListingStep, UrlState};
 use ringcrawl_url::Url;
 
 /// Arguments of the subcommand.

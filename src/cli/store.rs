@@ -3,7 +3,7 @@
 //! Decides: exit codes (0 fine, 1 problems, nothing found, or an output that cannot be written, 2 usage, a path that
 //! cannot be read, or a directory that is no crawl and has no segments). A reader that closes the pipe early, as `head`
 //! does, is no error.
-//! Leaves to others: what each subcommand prints (`ls`, `cat`, `verify`, `export`), reading (`crate::store`).
+//! Leaves to others: what each subcommand prints (`ls`, `cat`, `verify`, `export`), reading (`ringcrawl_warc`).
 
 mod cat;
 mod export;
@@ -22,9 +22,9 @@ use super::output::{Stdout, tell};
 use super::{DONE, FAILED, MISTAKE};
 pub(super) use cat::latest;
 
-use crate::boot::is_crawl;
-use crate::store::folder::Folder;
-use crate::store::segments::OPEN;
+use ringcrawl_crawler::boot::is_crawl;
+use ringcrawl_warc::folder::Folder;
+use ringcrawl_warc::segments::OPEN;
 
 /// Arguments of the subcommand.
 #[derive(clap::Args, Debug)]
@@ -79,7 +79,7 @@ fn read_line(lines: &mut BufReader<File>) -> io::Result<Vec<u8>> {
 fn index(file: &std::path::Path, out: &mut impl Write) -> io::Result<u8> {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let input = opened_file(file).map_err(|error| with_path(file, &error))?;
-    let recovered = crate::store::recover::recover(&input, name.strip_suffix(OPEN).unwrap_or(&name))?;
+    let recovered = ringcrawl_warc::recover::recover(&input, name.strip_suffix(OPEN).unwrap_or(&name))?;
     out.write_all(&recovered.index)?;
     let left = input.metadata()?.len().saturating_sub(recovered.valid_bytes);
     let is_whole = recovered.damaged == 0 && (left == 0 || name.ends_with(OPEN));

@@ -16,10 +16,10 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::causes::CauseLines;
-use crate::stats::{Known, Totals};
 use ringcrawl_base::grouped;
 use ringcrawl_base::time::Duration;
 use ringcrawl_base::{Blemish, Failure};
+use ringcrawl_brain::stats::{Known, Totals};
 
 /// The numbers of a finished run.
 #[derive(Clone, Debug, Default)]

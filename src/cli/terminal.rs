@@ -12,14 +12,14 @@ const REPLACEMENT: &str = "\u{fffd}";
 
 /// A stream of bytes on its way to a terminal.
 #[derive(Default)]
-pub(super) struct Filter {
+pub struct Filter {
     /// The beginning of a character whose end has not come yet, or a CR.
     held: Vec<u8>,
 }
 
 impl Filter {
     /// Writes what of `bytes`, and of those before, is settled.
-    pub(super) fn write(&mut self, bytes: &[u8], out: &mut impl Write) -> io::Result<()> {
+    pub fn write(&mut self, bytes: &[u8], out: &mut impl Write) -> io::Result<()> {
         let mut text = std::mem::take(&mut self.held);
         text.extend_from_slice(bytes);
         let mut rest = text.as_slice();
@@ -57,13 +57,13 @@ impl Filter {
     }
 
     /// Writes what is held back, as nothing follows it now.
-    pub(super) fn settle(&mut self, out: &mut impl Write) -> io::Result<()> {
+    pub fn settle(&mut self, out: &mut impl Write) -> io::Result<()> {
         if std::mem::take(&mut self.held).is_empty() { Ok(()) } else { out.write_all(REPLACEMENT.as_bytes()) }
     }
 }
 
 /// `text` as a terminal may have it.
-pub(super) fn shown(text: &str) -> String {
+pub fn shown(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len());
     // Neither fails: what is written to is memory.
     let _ = show(text, &mut out);

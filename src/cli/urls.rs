@@ -22,11 +22,11 @@ use super::crawl_logs::{self, CrawlLogs};
 use super::output::{Stdout, tell};
 use super::parties::Parties;
 use super::why::explains;
-use crate::log::{self, HostNote, Listed, ListingStep, UrlState};
-use crate::outcome::Wall;
-use crate::ring;
-use crate::trouble::{HostHealth, Trouble};
 use ringcrawl_base::{Failure, Truncated};
+use ringcrawl_brain::log::{self, HostNote, Listed, ListingStep, UrlState};
+use ringcrawl_brain::outcome::Wall;
+use ringcrawl_brain::trouble::{HostHealth, Trouble};
+use ringcrawl_ring as ring;
 use ringcrawl_url::Url;
 
 /// Arguments of the subcommand.
@@ -307,8 +307,8 @@ pub(super) fn host_name(text: &str) -> io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outcome::JobKind;
-    use crate::trouble::Cause;
+    use ringcrawl_brain::outcome::JobKind;
+    use ringcrawl_brain::trouble::Cause;
     use ringcrawl_url::Scheme;
 
     #[test]

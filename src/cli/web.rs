@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use super::Switch;
 use super::output::{Stdout, tell};
-use crate::config::Config;
-use crate::politeness::Operators;
-use crate::web::faults::ending::Ending;
-use crate::web::{Faults, Model, ModelConfig, Profile, Server, ServerConfig, truth};
+use ringcrawl_config::Config;
+use ringcrawl_config::Operators;
 use ringcrawl_url::Url;
+use ringcrawl_web::faults::ending::Ending;
+use ringcrawl_web::{Faults, Model, ModelConfig, Profile, Server, ServerConfig, truth};
 
 /// Arguments of the subcommand.
 #[derive(clap::Args, Debug)]

@@ -7,12 +7,13 @@
 use std::path::Path;
 
 use super::choices::{
-    Balance, CompressUncoded, DigestAlgorithm, ExchangeMode, Follow, PartitionBy, RepeatedBodies, StoreFormat, UrlOrder,
+    Balance, CompressUncoded, DigestAlgorithm, ExchangeMode, Follow, PartitionBy, RepeatedBodies, SegmentFormat,
+    UrlOrder,
 };
 use super::kept;
 use super::keys::Config;
+use super::operators::Operators;
 use super::unit::{format_bytes, format_duration};
-use crate::politeness::Operators;
 use ringcrawl_base::time::Duration;
 
 /// Two keys that do not go together.
@@ -27,7 +28,7 @@ pub(super) struct Clash {
 pub(super) const URL_OVERHEAD_BYTES: usize = 64;
 
 /// What `control::Breaker` takes besides `dns.timeout` to find out whether a name server answers.
-pub(crate) const NAMES_SLACK: Duration = Duration::from_secs(2);
+pub const NAMES_SLACK: Duration = Duration::from_secs(2);
 
 /// All rules that need nothing but the configuration.
 pub(super) fn clashes(config: &Config) -> Vec<Clash> {
@@ -88,7 +89,7 @@ pub(super) fn clashes(config: &Config) -> Vec<Clash> {
         );
     }
     let store = &config.store;
-    if store.compress_uncoded == CompressUncoded::Dictionary && store.format == StoreFormat::WarcGz {
+    if store.compress_uncoded == CompressUncoded::Dictionary && store.format == SegmentFormat::WarcGz {
         let message = "a gzip member has no dictionary: expected store.format = \"warc.zst\", or \"level\"".to_owned();
         clashes.push(Clash { keys: ["store.compress_uncoded", "store.format"], messages: [message.clone(), message] });
     }

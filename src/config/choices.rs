@@ -5,7 +5,9 @@
 //! Invariants: the first choice of a list is its default.
 //! Leaves to others: which key takes which list (`keys`), what a choice does (the module of its table).
 
-use super::value::choices;
+use super::value::chosen;
+use ringcrawl_base::choices;
+pub use ringcrawl_warc::{DigestAlgorithm, SegmentFormat};
 
 choices! {
     /// `agent.from`
@@ -142,7 +144,7 @@ choices! {
         Hierarchical = "hierarchical",
         /// the registrable domain's place on a circle, so that few sites move with another number of shards
         Consistent = "consistent",
-        /// what the file partition.vector says, which `ringcrawl plan` writes; a URL that is not in it is its finder's
+        /// what the file partition.vector says, which `ringcrawl-lab plan` writes; a URL that is not in it is its finder's
         Vector = "vector",
         /// when a site is first seen, it goes to the shard with the fewest waiting URLs, and stays there
         Dynamic = "dynamic",
@@ -228,13 +230,6 @@ choices! {
         /// as content, which is then compressed anew
         Decoded = "decoded",
     }
-    /// `store.format`
-    StoreFormat {
-        /// a zstd frame a record
-        WarcZst = "warc.zst",
-        /// a gzip member a record
-        WarcGz = "warc.gz",
-    }
     /// `store.page_cache`
     PageCache {
         /// the kernel decides
@@ -250,17 +245,6 @@ choices! {
         Dictionary = "dictionary",
         /// they are stored as they are
         Raw = "raw",
-    }
-    /// `store.digest`
-    DigestAlgorithm {
-        /// in base32
-        Sha256 = "sha-256",
-        /// in base32
-        Sha1 = "sha-1",
-        /// of 128 bits, in hex
-        Xxh3 = "xxh3-128",
-        /// in hex
-        Blake3 = "blake3",
     }
     /// `store.duplicates`
     RepeatedBodies {
@@ -284,3 +268,5 @@ choices! {
         Record = "record",
     }
 }
+
+chosen! { SentFrom, SignatureAgentForm, SignedRequests, Follow, BadPorts, CrawlDelayAbove, SeedErrors, BlockErrors, Halved, Documents, Sitemaps, AdvisedAgainst, Alternates, Embeds, ExternalLinks, TrapDetection, PartitionBy, Balance, ExchangeMode, UrlOrder, Families, Difference, PrivateAddresses, Cookies, ProxyNames, StoredBody, PageCache, CompressUncoded, RepeatedBodies, Simhash, Certificates, DigestAlgorithm, SegmentFormat }

@@ -6,7 +6,7 @@
 //! How: a host is looked up by each name that it is below, so it costs the same however many lines there are.
 //! Invariants: what is written reads back as the same lines, in their order.
 //! Limits: `LINES_MAX` lines.
-//! Leaves to others: what a line changes ([`crate::politeness::HostPace`]).
+//! Leaves to others: what a line changes (`politeness::HostPace`).
 
 use std::collections::HashMap;
 use std::fmt;
@@ -21,9 +21,9 @@ use super::nearest::nearest;
 use super::text::TextForm;
 use super::unit::format_duration;
 use super::value::{Field, Value};
-use crate::scope::names;
 use ringcrawl_base::time::Duration;
 use ringcrawl_url::is_listed_suffix;
+use ringcrawl_url::names;
 
 /// Most lines.
 const LINES_MAX: usize = 100_000;
@@ -333,7 +333,7 @@ pub(super) fn example() -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
+    use crate::Config;
     use ringcrawl_base::Rng;
 
     fn parsed(text: &str) -> Result<Config, Vec<String>> {

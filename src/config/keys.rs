@@ -633,7 +633,7 @@ tables! {
         /// URLs that a shard has sent lately, 8 bytes each, which it does not send again: menus link to the same few pages from everywhere.
         /// 0: none is sent twice in a batch.
         recent_urls: usize = "65_536", Kind::Number(0, 1 << 30);
-        /// A list of URLs that an earlier crawl found many links to, as `ringcrawl plan --most-linked` writes it: each shard sends each of them once.
+        /// A list of URLs that an earlier crawl found many links to, as `ringcrawl-lab plan --most-linked` writes it: a shard sends each once.
         replicated: String = "", Kind::Text(TextForm::File);
         /// So many of them, those with the most links; 8 bytes each, once for all shards.
         replicated_max: usize = "10_000", Kind::Number(1, 10_000_000);
@@ -675,7 +675,7 @@ tables! {
         /// Which of the URLs that wait for a host comes next. What an order puts first has to wait for its host's delays all the same,
         /// and kinds whose weight is lowered have fewer turns. It may change when a crawl goes on. See docs/ORDERS.md.
         order: UrlOrder = "breadth-first", Kind::Choice(UrlOrder::CHOICES);
-        /// A file of ranks, as ringcrawl plan --pagerank writes it: a line each of a number, a tab and a URL, the higher the better;
+        /// A file of ranks, as ringcrawl-lab plan --pagerank writes it: a line each of a number, a tab and a URL, the higher the better;
         /// also packed by gzip or zstd. For "rank".
         ranks: String = "", Kind::Text(TextForm::File);
         /// Bytes for what order goes by, all shards together: 18 for each URL that waits with "backlinks", where links to URLs beyond
@@ -718,7 +718,7 @@ tables! {
         body: StoredBody = "as-received", Kind::Choice(StoredBody::CHOICES);
         /// How records lie in their files.
         /// Every tool reads warc.gz; warc.zst is smaller, and read by fewer.
-        format: StoreFormat = "warc.zst", Kind::Choice(StoreFormat::CHOICES);
+        format: SegmentFormat = "warc.zst", Kind::Choice(SegmentFormat::CHOICES);
         /// What becomes of bodies in no content coding.
         compress_uncoded: CompressUncoded = "level", Kind::Choice(CompressUncoded::CHOICES);
         /// zstd level of what is compressed.

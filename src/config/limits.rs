@@ -1,7 +1,11 @@
-//! Limits as the crates have them that know no configuration.
+//! What the configuration sets of the crates that know none: their limits and settings.
 
-use super::{Fetch, Http, Robots};
+use super::{CompressUncoded, Config, Fetch, Http, Links, RepeatedBodies, Robots, Sitemaps, Store};
+use ringcrawl_html::{self as html, Budget};
 use ringcrawl_http::{CookieLimits, Limits};
+use ringcrawl_warc::earlier_crawls::EarlierCrawls;
+use ringcrawl_warc::{self as warc, Originals, Packing};
+use std::sync::Arc;
 
 impl Fetch {
     /// Of a response.
@@ -35,6 +39,61 @@ impl Http {
             site_count_max: self.cookie_count_max,
             bytes_max: self.cookie_bytes_max,
             ram_bytes_max: self.cookie_ram_bytes_max,
+        }
+    }
+}
+
+impl Links {
+    /// Of what is taken from a page.
+    pub fn budget(&self) -> Budget {
+        let page = html::Limits {
+            links: self.page_links_max,
+            bytes: self.page_link_bytes_max,
+            names: ("links.page_links_max", "links.page_link_bytes_max"),
+        };
+        let sitemap = match self.sitemaps {
+            // Of sitemaps that nobody asked for no more is wanted than of pages.
+            Sitemaps::Off => page,
+            Sitemaps::Robots => html::Limits {
+                links: self.sitemap_links_max,
+                bytes: self.sitemap_link_bytes_max,
+                names: ("links.sitemap_links_max", "links.sitemap_link_bytes_max"),
+            },
+        };
+        Budget::new(page, sitemap)
+    }
+}
+
+impl Store {
+    /// What becomes of bodies.
+    pub fn packing(&self) -> Packing {
+        Packing {
+            format: self.format,
+            zstd_level: self.zstd_level,
+            gzip_level: self.gzip_level,
+            is_raw: self.compress_uncoded == CompressUncoded::Raw,
+            has_dictionary: self.compress_uncoded == CompressUncoded::Dictionary,
+            digest: self.digest,
+        }
+    }
+
+    /// A shard's memory of what is stored; `None`: repeated payloads are stored again.
+    pub fn originals(&self, seed: u64, earlier: Arc<EarlierCrawls>) -> Option<Originals> {
+        (self.duplicates == RepeatedBodies::Revisit).then(|| Originals::new(self.duplicates_bytes_max, seed, earlier))
+    }
+}
+
+impl Config {
+    /// Of a shard's segments.
+    pub fn segment_settings(&self, user_agent: &str, rng_seed: u64) -> warc::Settings {
+        warc::Settings {
+            packing: self.store.packing(),
+            segment_bytes_max: self.store.segment_bytes_max,
+            segment_age_max: self.store.segment_age_max.0,
+            user_agent: user_agent.to_owned(),
+            operator: self.agent.email.clone(),
+            configured: self.told(),
+            rng_seed,
         }
     }
 }

@@ -88,7 +88,7 @@ pub(super) fn check(login: &str) -> Result<(), &'static str> {
 
 #[cfg(test)]
 mod tests {
-    use crate::config::Config;
+    use crate::Config;
 
     fn parsed(text: &str) -> Result<Config, String> {
         Config::parse(&format!("[http]\nauth = {text}\n"), "test").map_err(|errors| format!("{errors:?}"))

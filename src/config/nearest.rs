@@ -9,7 +9,7 @@
 const WORD_CHARS_MAX: usize = 64;
 
 /// The nearest of `known`, the first of several; `None` when none is near.
-pub(crate) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     if word.chars().nth(WORD_CHARS_MAX).is_some() {
         return None;
     }

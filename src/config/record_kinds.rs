@@ -2,7 +2,7 @@
 //!
 //! Decides: their words, and that each is named once at most. warcinfo, response and revisit records are always there: without
 //! them there is no crawl to read.
-//! Leaves to others: what is in them (`store`).
+//! Leaves to others: what is in them (`warc`).
 
 use super::value::{Field, Value};
 

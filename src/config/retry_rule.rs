@@ -2,7 +2,7 @@
 //!
 //! Decides: whatever is left out is as for all classes, `politeness.retries_max` and `retry_delay`, doubled each time; so a table need
 //! say no more than what is other.
-//! Leaves to others: which failure is of which class ([`crate::politeness::Retries`]).
+//! Leaves to others: which failure is of which class (`politeness::Retries`).
 
 use toml_edit::Item;
 
@@ -96,7 +96,7 @@ pub(super) fn read(item: &Item) -> Result<RetryRule, Vec<ValueFault>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
+    use crate::Config;
 
     #[test]
     fn a_table_says_what_is_other() {

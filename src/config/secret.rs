@@ -17,7 +17,7 @@ use toml_edit::{Item, TableLike, Value as Toml};
 
 use super::kind::quote_all;
 use super::value::{Field, Value};
-use crate::plain_file;
+use ringcrawl_files::plain;
 
 /// Longest file of a secret; more than any login or proxy address.
 const SECRET_BYTES_MAX: usize = 4_096;
@@ -151,7 +151,7 @@ impl Secret {
             },
         };
         let wrong = |why: &dyn fmt::Display| format!("{}: {why}", path.display());
-        let file = plain_file::open(&path).map_err(|error| wrong(&error))?;
+        let file = plain::open(&path).map_err(|error| wrong(&error))?;
         let mode = file.metadata().map_err(|error| wrong(&error))?.mode();
         if is_private && mode & 0o077 != 0 && !self.is_credential() {
             let mode = mode & 0o777;
@@ -159,7 +159,7 @@ impl Secret {
                 "others than its owner can use it (mode {mode:04o}); expected mode 0600 or 0400: chmod 600 FILE"
             )));
         }
-        let bytes = plain_file::take(file, SECRET_BYTES_MAX).map_err(|error| wrong(&error))?;
+        let bytes = plain::take(file, SECRET_BYTES_MAX).map_err(|error| wrong(&error))?;
         let text = String::from_utf8(bytes).map_err(|_| wrong(&"not UTF-8"))?;
         let text = text.strip_suffix('\n').map_or(text.as_str(), |line| line.strip_suffix('\r').unwrap_or(line));
         check(text).map_err(|why| wrong(&why))?;
@@ -196,7 +196,7 @@ impl Field for Secret {
 
 #[cfg(test)]
 mod tests {
-    use crate::config::Config;
+    use crate::Config;
     use ringcrawl_base::TempFolder;
 
     fn parsed(text: &str) -> Result<Config, String> {

@@ -1,10 +1,11 @@
 //! The private key that requests are signed with.
 //!
 //! Decides: it never stands in the configuration, which is shown, copied and kept; only where it is does.
-//! Leaves to others: what form it has (`identity`), who may read its file (`secret`).
+//! Leaves to others: what form it has (`key`), who may read its file (`secret`).
 
 use toml_edit::{Item, Value as Toml};
 
+use super::key::SigningKey;
 use super::secret::Secret;
 
 pub(super) const EXPECTED: &str = "{ file = \"/path\" }, { credential = \"name\" } or \"\"";
@@ -23,15 +24,15 @@ pub(super) fn read_item(item: &Item) -> Result<Secret, &'static str> {
 
 /// What is wrong with a key's text.
 pub(super) fn check(text: &str) -> Result<(), &'static str> {
-    crate::identity::SigningKey::parse(text).map(drop)
+    SigningKey::parse(text).map(drop)
 }
 
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
-    use crate::config::Config;
-    use crate::identity::SigningKey;
+    use crate::Config;
+    use crate::SigningKey;
     use ringcrawl_base::TempFolder;
 
     const DIRECTORY: &str = "identity.directory_url = \"https://a.test/\"\n";

@@ -8,9 +8,9 @@
 //! `CPU_MAX`.
 //! Leaves to others: whether the address answers, whether the CPU exists (`boot`).
 
+use super::hierarchy::Hierarchy;
 use super::hours::Hours;
 use super::record_kinds::RecordKinds;
-use crate::route::Hierarchy;
 
 /// The form of one text key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -138,7 +138,7 @@ fn check_media_types(text: &str) -> Result<(), String> {
     if text.len() > 1_024 {
         return Err("a list of more than 1024 bytes".to_owned());
     }
-    match text.split(',').find(|range| !crate::links::is_media_range(range.trim())) {
+    match text.split(',').find(|range| !ringcrawl_html::is_media_range(range.trim())) {
         Some(wrong) => Err(format!("{:?} is not a media type", wrong.trim())),
         None => Ok(()),
     }
@@ -151,7 +151,7 @@ fn check_accept(text: &str) -> Result<(), String> {
     }
     for element in text.split(',').map(str::trim) {
         let (range, parameters) = element.split_once(';').unwrap_or((element, ""));
-        if !crate::links::is_media_range(range.trim()) {
+        if !ringcrawl_html::is_media_range(range.trim()) {
             return Err(format!("{:?} is not a media type", range.trim()));
         }
         for parameter in parameters.split(';').map(str::trim).filter(|parameter| !parameter.is_empty()) {

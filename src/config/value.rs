@@ -117,56 +117,21 @@ impl Field for OrNever {
     }
 }
 
-/// Declares an enumeration that a key chooses from, with the word each choice has in the file; the first is the
-/// default.
-macro_rules! choices {
-    ($($(#[doc = $type_doc:literal])+ $name:ident {
-        $(#[doc = $first_doc:literal])+ $first:ident = $first_text:literal,
-        $($(#[doc = $doc:literal])+ $choice:ident = $text:literal,)+
-    })+) => {$(
-        $(#[doc = $type_doc])+
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum $name {
-            $(#[doc = $first_doc])+ #[default] $first,
-            $($(#[doc = $doc])+ $choice,)+
-        }
-
-        impl $name {
-            /// Word and meaning of each choice, in order.
-            pub const CHOICES: &'static [(&'static str, &'static str)] =
-                &[($first_text, concat!($($first_doc),+)), $(($text, concat!($($doc),+)),)+];
-
-            /// The word in the file.
-            pub const fn as_str(self) -> &'static str {
-                match self { $name::$first => $first_text, $($name::$choice => $text,)+ }
-            }
-        }
-
-        impl std::str::FromStr for $name {
-            /// It is none of the words.
-            type Err = ();
-
-            fn from_str(word: &str) -> Result<$name, ()> {
-                match word {
-                    $first_text => Ok($name::$first),
-                    $($text => Ok($name::$choice),)+
-                    _ => Err(()),
-                }
-            }
-        }
-
-        impl $crate::config::value::Field for $name {
-            fn from_value(value: $crate::config::value::Value) -> Option<Self> {
+/// A key can have a value of each of these types, by its word.
+macro_rules! chosen {
+    ($($name:ty),+ $(,)?) => {$(
+        impl $crate::value::Field for $name {
+            fn from_value(value: $crate::value::Value) -> Option<Self> {
                 match value {
-                    $crate::config::value::Value::Text(text) => text.parse().ok(),
+                    $crate::value::Value::Text(text) => text.parse().ok(),
                     _ => None,
                 }
             }
-            fn to_value(&self) -> $crate::config::value::Value {
-                $crate::config::value::Value::Text(self.as_str().to_owned())
+            fn to_value(&self) -> $crate::value::Value {
+                $crate::value::Value::Text(self.as_str().to_owned())
             }
         }
     )+};
 }
 
-pub(super) use choices;
+pub(super) use chosen;

@@ -15,7 +15,16 @@
 //!
 //! Limits: HTTP/1.0 and 1.1 alone; one response at a time (no pipelining); no upgrade.
 //!
-//! Leaves to others: connections, deadlines, redirects (`fetch`); what is stored (`store`).
+//! Leaves to others: connections, deadlines, redirects (`fetch`); what is stored (`warc`).
+//!
+//! ```
+//! use ringcrawl_http::{Limits, Method, ResponseReader};
+//!
+//! let mut reader = ResponseReader::new(Method::Get, Limits::default());
+//! reader.feed(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").expect("HTTP");
+//! let response = reader.into_response().expect("a head");
+//! assert_eq!((response.status, &response.body[..]), (200, &b"ok"[..]));
+//! ```
 
 mod chunked;
 mod coding;

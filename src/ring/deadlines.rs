@@ -337,7 +337,7 @@ mod tests {
                     guard.is_expired()
                 }));
             }
-            crate::ring::sleep_until(now() + Duration::from_millis(20)).await;
+            crate::sleep_until(now() + Duration::from_millis(20)).await;
             assert!(ends.iter().all(|end| !end.is_finished()));
             deadlines.end_all();
             for end in ends {

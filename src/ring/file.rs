@@ -17,7 +17,7 @@ use std::rc::Rc;
 use io_uring::{opcode, types};
 
 use super::op;
-use crate::private;
+use ringcrawl_files::private;
 
 /// An open file. Closed when the last clone is dropped.
 #[derive(Clone)]

@@ -183,7 +183,7 @@ fn was_in_system_call(_: *mut libc::c_void) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ring::{Runtime, spawn, turn};
+    use crate::{Runtime, spawn, turn};
     use ringcrawl_base::stage::Stage;
 
     fn burn(thread: &Thread, time: Duration) {

@@ -138,7 +138,7 @@ mod tests {
 
     use super::super::{Runtime, sleep_until};
     use super::*;
-    use crate::ring::now;
+    use crate::now;
     use ringcrawl_base::time::Duration;
 
     const SHORT: Duration = Duration::from_millis(20);

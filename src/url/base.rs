@@ -5,7 +5,7 @@
 //!
 //! Limits: as `Url`; an `href` makes a base of `BASE_BYTES_MAX` at most, or a page of short references could make
 //! a thousand times its own size of URLs.
-//! Leaves to others: finding the first `<base>` and the page's encoding (`links`).
+//! Leaves to others: finding the first `<base>` and the page's encoding (`html`).
 
 use std::sync::OnceLock;
 

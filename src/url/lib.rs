@@ -10,6 +10,13 @@
 //! Invariants: a `Url` is ASCII; its path starts with `/`; its offsets lie in order inside the text.
 //! Limits: 65,535 bytes a URL, 1 MiB a reference.
 //! Leaves to others: which URLs are wanted (`config::Scope`), which shard they belong to (`route`).
+//!
+//! ```
+//! use ringcrawl_url::Url;
+//!
+//! let url = Url::parse("HTTP://Example.org:80/a/../b#c").expect("a URL");
+//! assert_eq!(url.as_str(), "http://example.org/b");
+//! ```
 
 mod absolute;
 mod address;
@@ -22,6 +29,7 @@ mod canonical;
 mod hashed;
 mod idna;
 mod key;
+pub mod names;
 mod plain;
 mod repeats;
 mod site;

@@ -6,7 +6,7 @@
 //! percent-coding are all dropped: a key is a coarse name, and two URLs may share one.
 //!
 //! Invariants: ASCII; linear in the URL's length, but for sorting the parameters and for hostile session ids.
-//! Leaves to others: lines and files of the index (`store`).
+//! Leaves to others: lines and files of the index (`warc`).
 
 use std::borrow::Cow;
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 
-use ringcrawl::links::{Kind, Kinds, scan_raw};
+use ringcrawl_html::{Kind, Kinds, scan_raw};
 use ringcrawl_url::Absolute;
 use serde_json::Value;
 

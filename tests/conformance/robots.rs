@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io::Read;
 
-use ringcrawl::robots::{Rules, path_of};
+use ringcrawl_robots::{Rules, path_of};
 use serde::Deserialize;
 
 use crate::rig::conformance;

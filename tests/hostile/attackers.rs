@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use ringcrawl::lab::{dear_responses, dear_robots};
+use ringcrawl_brain::sample::{dear_responses, dear_robots};
 use rustls::ServerConfig;
 
 use super::arena::{html, nothing};

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use super::arena::{AT_ONCE, Arena, failures, html, nothing, number};
 use crate::rig::names::NameServer;
-use ringcrawl::lab::dear_responses;
+use ringcrawl_brain::sample::dear_responses;
 
 /// What `bytes` zeros make in each coding.
 pub(super) fn bombs(bytes: usize) -> [(&'static str, Vec<u8>); 4] {

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use ringcrawl::store::index::IndexEntry;
-use ringcrawl::store::read::{SegmentReader, find_segments, read_rest};
-use ringcrawl::store::verify::index_path;
-use ringcrawl::web::faults::ending::Ending;
-use ringcrawl::web::truth::{Expected, Truth};
-use ringcrawl::web::{Item, Model};
 use ringcrawl_http::{Headers, Limits, decode_content};
 use ringcrawl_url::Url;
+use ringcrawl_warc::index::IndexEntry;
+use ringcrawl_warc::read::{SegmentReader, find_segments, read_rest};
+use ringcrawl_warc::verify::index_path;
+use ringcrawl_web::faults::ending::Ending;
+use ringcrawl_web::truth::{Expected, Truth};
+use ringcrawl_web::{Item, Model};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// One response as it was stored.

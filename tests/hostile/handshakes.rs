@@ -11,7 +11,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use super::arena::{AT_ONCE, Arena, html, nothing, number};
 use crate::rig::names::NameServer;
-use ringcrawl::lab::slowness;
+use ringcrawl_lab::slowness;
 
 pub(super) type Issuer = CertifiedIssuer<'static, KeyPair>;
 

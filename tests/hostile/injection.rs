@@ -1,6 +1,6 @@
 //! Control characters and forged records in everything that a peer can write: records stay whole.
 
-use ringcrawl::store::read::{SegmentReader, find_segments};
+use ringcrawl_warc::read::{SegmentReader, find_segments};
 
 use super::arena::{AT_ONCE, Arena, VICTIM_PAGES, html, nothing, number};
 use crate::rig::names::NameServer;

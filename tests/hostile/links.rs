@@ -14,8 +14,8 @@ use serde_json::Value;
 use crate::rig::names::NameServer;
 use crate::rig::program::{Process, start};
 use crate::rig::servers::{read_request, server};
-use ringcrawl::lab::slowness;
 use ringcrawl_base::TempFolder;
+use ringcrawl_lab::slowness;
 
 const HONEST_SITES: usize = 10;
 const HONEST_PAGES: usize = 100;

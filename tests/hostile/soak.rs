@@ -18,8 +18,8 @@ use super::links::folder_bytes;
 use crate::rig::harvest;
 use crate::rig::memory_group::MemoryGroup;
 use crate::rig::program::start;
-use ringcrawl::web::truth::Expected;
 use ringcrawl_base::TempFolder;
+use ringcrawl_web::truth::Expected;
 
 /// Honest hosts, what the crawl of them may hold, and its configuration.
 struct Soak {

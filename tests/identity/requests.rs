@@ -3,8 +3,8 @@
 use std::io::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use ringcrawl::config::{Certificates, Config, PrivateAddresses};
 use ringcrawl_base::TempFolder;
+use ringcrawl_config::{Certificates, Config, PrivateAddresses};
 use web_bot_auth::keyring::KeyRing;
 use web_bot_auth::{SignatureAgentLink, WebBotAuthVerifier};
 
@@ -99,7 +99,7 @@ fn in_clear_if_wanted_and_without_a_key_never() {
         assert!(verified(&request, "http", &format!("www.example.test:{}", addr.port()), &keys).is_ok());
         assert_eq!(last(&noted, "From"), None);
     });
-    config.identity = ringcrawl::config::Identity::default();
+    config.identity = ringcrawl_config::Identity::default();
     with_hands(&config, |hands| async move {
         get(&hands, &url).await.expect("exchange");
         assert!(["Signature", "Signature-Input", "Signature-Agent"].iter().all(|name| last(&asked, name).is_none()));

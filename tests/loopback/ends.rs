@@ -4,11 +4,11 @@ use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
 
-use ringcrawl::outcome::FetchJob;
-use ringcrawl::ring;
 use ringcrawl_base::Rng;
 use ringcrawl_base::time::Instant;
 use ringcrawl_base::{Failure, Truncated};
+use ringcrawl_brain::outcome::FetchJob;
+use ringcrawl_ring as ring;
 
 use super::secure::secure;
 use crate::rig::hands::*;

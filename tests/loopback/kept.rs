@@ -4,8 +4,8 @@ use std::io::Write;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use ringcrawl::outcome::FetchJob;
-use ringcrawl::ring;
+use ringcrawl_brain::outcome::FetchJob;
+use ringcrawl_ring as ring;
 
 use crate::rig::hands::*;
 use crate::rig::servers::*;

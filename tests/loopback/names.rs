@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use hickory_proto::op::ResponseCode;
 use hickory_proto::rr::{Name, RData, Record, RecordType, rdata};
-use ringcrawl::lab::Resolver;
-use ringcrawl::outcome::Outcome;
-use ringcrawl::ring;
 use ringcrawl_base::Failure;
+use ringcrawl_brain::outcome::Outcome;
+use ringcrawl_crawler::fetch::Resolver;
+use ringcrawl_ring as ring;
 
 use crate::rig::hands::*;
 use crate::rig::names::{NameServer, Reply};

@@ -5,10 +5,10 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use ringcrawl::config::{Config, PrivateAddresses};
-use ringcrawl::lab::Resolver;
-use ringcrawl::outcome::Outcome;
 use ringcrawl_base::Failure;
+use ringcrawl_brain::outcome::Outcome;
+use ringcrawl_config::{Config, PrivateAddresses};
+use ringcrawl_crawler::fetch::Resolver;
 
 use crate::rig::hands::*;
 use crate::rig::servers::*;

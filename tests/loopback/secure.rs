@@ -4,8 +4,8 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use ringcrawl::config::Certificates;
 use ringcrawl_base::{Failure, Truncated};
+use ringcrawl_config::Certificates;
 
 use crate::rig::certificates::Authority;
 use crate::rig::hands::*;

@@ -1,7 +1,7 @@
 //! Sites that move between shards while a crawl goes on: nothing is lost or fetched twice, manners are kept, and they stay moved.
 
-use ringcrawl::web::{ModelConfig, truth};
 use ringcrawl_base::TempFolder;
+use ringcrawl_web::{ModelConfig, truth};
 
 use crate::rig::harvest::{Verdict, stored};
 use crate::rig::program::run;

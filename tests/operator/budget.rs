@@ -1,8 +1,8 @@
 //! Ends that were asked for, the numbers afterwards, and the programs that read what is there.
 
-use ringcrawl::web::ModelConfig;
-use ringcrawl::web::truth::reachable;
 use ringcrawl_url::Url;
+use ringcrawl_web::ModelConfig;
+use ringcrawl_web::truth::reachable;
 
 use crate::rig::harvest::{Verdict, open_files, stored};
 use crate::rig::program::run;
@@ -145,7 +145,7 @@ fn what_was_stored_is_listed_printed_and_checked() {
         run(&["store", command, &folder.at("missing")]).expect(2).says(&["missing", "No such file"]);
     }
     // A single bit, in the middle of a segment: it is found, and named with its file.
-    let segment = ringcrawl::store::read::find_segments(dir.as_ref()).expect("segments").remove(0);
+    let segment = ringcrawl_warc::read::find_segments(dir.as_ref()).expect("segments").remove(0);
     let mut bytes = std::fs::read(&segment).expect("a segment");
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;

@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ringcrawl::web::ModelConfig;
-use ringcrawl::web::truth::reachable;
 use ringcrawl_base::{Rng, TempFolder};
+use ringcrawl_web::ModelConfig;
+use ringcrawl_web::truth::reachable;
 
 use crate::rig::program::{Ended, run, start};
 use crate::rig::web::{self, web};

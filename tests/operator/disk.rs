@@ -7,8 +7,8 @@
 
 use std::process::Command;
 
-use ringcrawl::web::ModelConfig;
-use ringcrawl::web::truth::reachable;
+use ringcrawl_web::ModelConfig;
+use ringcrawl_web::truth::reachable;
 
 use crate::rig::harvest::{Verdict, open_files, stored};
 use crate::rig::program::{Process, RINGCRAWL, is_root, run};

@@ -3,10 +3,10 @@
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use ringcrawl::store::read::find_segments;
-use ringcrawl::store::verify::index_path;
-use ringcrawl::web::ModelConfig;
-use ringcrawl::web::truth::reachable;
+use ringcrawl_warc::read::find_segments;
+use ringcrawl_warc::verify::index_path;
+use ringcrawl_web::ModelConfig;
+use ringcrawl_web::truth::reachable;
 
 use crate::rig::harvest::{Verdict, open_files, stored};
 use crate::rig::program::{run, start};

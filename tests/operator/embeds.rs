@@ -4,8 +4,8 @@ use std::io::Write;
 use std::net::TcpStream;
 use std::sync::Arc;
 
-use ringcrawl::log::read_urls;
 use ringcrawl_base::TempFolder;
+use ringcrawl_brain::log::read_urls;
 
 use crate::rig::program::{run, start};
 use crate::rig::servers::{Asked, read_request, server};

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use ringcrawl::web::ModelConfig;
+use ringcrawl_web::ModelConfig;
 
 use crate::rig::program::{Ended, Process, RINGCRAWL, exists, is_root, run, start};
 use crate::rig::skip;

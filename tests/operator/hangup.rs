@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use ringcrawl::web::{ModelConfig, Running};
+use ringcrawl_web::{ModelConfig, Running};
 
 use crate::rig::harvest::open_files;
 use crate::rig::program::{Process, RINGCRAWL, run, start};

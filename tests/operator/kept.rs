@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
-use ringcrawl::web::ModelConfig;
 use ringcrawl_base::TempFolder;
+use ringcrawl_web::ModelConfig;
 
 use crate::rig::program::{Ended, Process, RINGCRAWL, run};
 use crate::rig::web::{self, web};

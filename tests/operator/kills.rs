@@ -7,11 +7,11 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use ringcrawl::log::{EndKind, read_ends, read_urls};
-use ringcrawl::web::ModelConfig;
-use ringcrawl::web::truth::reachable;
 use ringcrawl_base::time::UnixTime;
 use ringcrawl_base::{Rng, TempFolder};
+use ringcrawl_brain::log::{EndKind, read_ends, read_urls};
+use ringcrawl_web::ModelConfig;
+use ringcrawl_web::truth::reachable;
 
 use crate::rig::harvest::{Verdict, open_files, stored, times};
 use crate::rig::program::{run, start};

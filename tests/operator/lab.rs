@@ -1,4 +1,4 @@
-//! `ringcrawl lab`: what it simulates is what the crawler does over real sockets; what it writes; and what it refuses.
+//! `ringcrawl-lab lab`: what it simulates is what the crawler does over real sockets; what it writes; and what it refuses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
-use crate::rig::program::{run, start};
+use crate::rig::program::{run, run_lab, start_lab};
 use crate::rig::servers::{read_request, respond, server};
 use ringcrawl_base::{Rng, TempFolder};
 
@@ -104,7 +104,7 @@ fn the_simulated_crawl_is_the_real_one() {
         // the number of URLs sent (the port is another one each time, and with it every fingerprint).
         let room = ["--set", "exchange.recent_urls=4_194_304"];
         let lab = ["lab", "--edges", &edges, "--seeds-file", &seeds, "--partition", partition, "--shards", shards];
-        let json = run(&[&lab[..], &room, &["--mode", &modes.join(","), "--json"]].concat()).expect(0).json();
+        let json = run_lab(&[&lab[..], &room, &["--mode", &modes.join(","), "--json"]].concat()).expect(0).json();
         for (index, mode) in modes.iter().enumerate() {
             let row = &json["rows"][index];
             assert_eq!(row["mode"], **mode);
@@ -127,7 +127,7 @@ fn the_simulated_crawl_is_the_real_one() {
                 _ => assert_eq!(distinct, reachable, "{what}"),
             }
             // From the directory alone.
-            let stored = &run(&["lab", "--dir", &dir, "--json"]).expect(0).json()["rows"][0];
+            let stored = &run_lab(&["lab", "--dir", &dir, "--json"]).expect(0).json()["rows"][0];
             for name in ["partition", "mode", "shards", "pages", "distinct", "links_crossing", "pages_max"] {
                 assert_eq!(stored[name], row[name], "{name}: {stored} {what}");
             }
@@ -164,7 +164,7 @@ fn a_table_and_figures_that_are_the_same_each_time() {
     ];
     let csv = ["one", "two"].map(|name| {
         let out = folder.at(name);
-        let text = run(&[&order[..], &["--out", &out]].concat()).expect(0).out;
+        let text = run_lab(&[&order[..], &["--out", &out]].concat()).expect(0).out;
         assert!(text.starts_with("600 pages, 30 sites, ") && text.lines().count() == 2 + 16, "{text}");
         std::fs::read_to_string(format!("{out}/lab.csv")).expect("a table")
     });
@@ -180,7 +180,7 @@ fn a_table_and_figures_that_are_the_same_each_time() {
             assert!(std::fs::metadata(&file).is_ok_and(|file| file.len() > 1_000), "{file}");
         }
     }
-    let again = run(&[&order[..], &["--out", &folder.at("one")]].concat()).expect(2);
+    let again = run_lab(&[&order[..], &["--out", &folder.at("one")]].concat()).expect(2);
     assert!(again.err.contains("one: not empty"), "{}", again.err);
 }
 
@@ -191,7 +191,7 @@ fn what_is_finished_stays_after_an_interrupt() {
     let csv = format!("{out}/lab.csv");
     let lines = || std::fs::read_to_string(&csv).unwrap_or_default().lines().count();
     let order = ["lab", "--pages-count", "3000", "--shards", "2", "--repeat", "5000", "--out", &out];
-    let mut lab = start(&order);
+    let mut lab = start_lab(&order);
     lab.wait_until("two rows", || lines() > 2);
     lab.signal("INT");
     let ended = lab.end().expect(1);
@@ -212,9 +212,9 @@ fn what_cannot_be_computed_is_told_before_the_first_crawl() {
     // Enough for the graph, and not for METIS.
     let lab = ["lab", "--edges", &edges, "--shards", "2", "--out", &out, "--ram-max", "100KiB"];
     let words = ["partitioning: ", "bytes of memory are needed", "--ram-max"];
-    let ended = run(&[&lab[..], &["--partition", "site-hash,site-gp"]].concat()).expect(2).says(&words);
+    let ended = run_lab(&[&lab[..], &["--partition", "site-hash,site-gp"]].concat()).expect(2).says(&words);
     assert!(ended.out.is_empty() && !std::fs::exists(&out).expect("a folder"), "{ended:#?}");
-    run(&lab).expect(0);
+    run_lab(&lab).expect(0);
 }
 
 #[test]
@@ -254,7 +254,7 @@ fn mistakes_are_told_before_anything_starts() {
         ([&graph[..], &["--set", "exchange.mode"]].concat(), &["KEY=VALUE"]),
         ([&graph[..], &["--seeds-file", &seeds]].concat(), &["http://nowhere.test/ is no page of the graph"]),
     ] {
-        let ended = run(&[&["lab"], &arguments[..], &["--out", &out]].concat()).expect(2).says(words);
+        let ended = run_lab(&[&["lab"], &arguments[..], &["--out", &out]].concat()).expect(2).says(words);
         assert!(ended.out.is_empty() && !std::fs::exists(&out).expect("a folder"), "{ended:#?}");
     }
 }

@@ -38,6 +38,16 @@ fn too_few_threads() {
     }
 }
 
+/// Shards that are there close when another cannot be started; none of them goes on in a directory that is nobody's.
+#[test]
+fn some_threads_and_not_all() {
+    for limit in 4..=8 {
+        if let Some(ended) = limited(&format!("threads-{limit}"), &format!("-u {limit}"), "4") {
+            ended.expect(1).says(&["Resource temporarily unavailable"]);
+        }
+    }
+}
+
 #[test]
 fn too_little_locked_memory() {
     let Some(ended) = limited("memlock", "-l 64", "4") else { return };

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex};
 
 use crate::rig::program::{Ended, run};
 use crate::rig::servers::{read_request, respond, server};
-use ringcrawl::route::Partition;
 use ringcrawl_base::TempFolder;
+use ringcrawl_brain::route::Partition;
 
 /// Which site a page lies on, and where it links to.
 const PAGES: [(&str, usize, &[&str]); 9] = [

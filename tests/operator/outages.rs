@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 use hickory_proto::op::ResponseCode;
 use hickory_proto::rr::rdata::A;
 use hickory_proto::rr::{RData, Record, RecordType};
-use ringcrawl::web::truth::{Truth, reachable};
-use ringcrawl::web::{Model, ModelConfig};
 use ringcrawl_base::TempFolder;
+use ringcrawl_web::truth::{Truth, reachable};
+use ringcrawl_web::{Model, ModelConfig};
 use serde_json::Value;
 
 use crate::rig::harvest::{Verdict, open_files, stored};

@@ -5,7 +5,7 @@
 
 use std::process::Command;
 
-use ringcrawl::web::{ModelConfig, Running};
+use ringcrawl_web::{ModelConfig, Running};
 
 use crate::rig::program::{Ended, Process, RINGCRAWL, run};
 use crate::rig::web::{self, web};

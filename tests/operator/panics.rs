@@ -3,8 +3,8 @@
 
 use std::process::Command;
 
-use ringcrawl::web::ModelConfig;
-use ringcrawl::web::truth::reachable;
+use ringcrawl_web::ModelConfig;
+use ringcrawl_web::truth::reachable;
 
 use crate::rig::harvest::{Verdict, open_files, stored};
 use crate::rig::program::{Process, RINGCRAWL, run};
@@ -20,7 +20,8 @@ fn panics(name: &str, planted: &str) {
     let ended = Process::start(command.env("RINGCRAWL_PANIC", planted).args(arguments)).end().expect(1);
     assert_eq!(ended.json()["ended"], "failed");
     // What it was, and where; whose fault; and how to go on.
-    let ended = ended.says(&["a panic planted", "src/fault_injection.rs:", "a bug of ringcrawl", "goes on with it"]);
+    let ended =
+        ended.says(&["a panic planted", "src/crawler/fault_injection.rs:", "a bug of ringcrawl", "goes on with it"]);
     let pages = ended.json()["pages"].as_u64().expect("a count");
     assert!(pages < 1_000, "it went on to the end: {pages} pages");
     run(&arguments).expect(0);

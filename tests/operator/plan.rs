@@ -1,16 +1,16 @@
-//! `ringcrawl plan`: from a list of links, and from a crawl's directory, held against what is read there by other means.
+//! `ringcrawl-lab plan`: from a list of links, and from a crawl's directory, held against what is read there by other means.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use ringcrawl::links::{self, Budget, Kinds, Page};
-use ringcrawl::store::content::content;
-use ringcrawl::store::read::{SegmentReader, find_segments, read_rest};
-use ringcrawl::web::ModelConfig;
 use ringcrawl_base::TempFolder;
+use ringcrawl_html::{self as html, Budget, Kinds, Page};
 use ringcrawl_url::Url;
+use ringcrawl_warc::content::content;
+use ringcrawl_warc::read::{SegmentReader, find_segments, read_rest};
+use ringcrawl_web::ModelConfig;
 
-use crate::rig::program::run;
+use crate::rig::program::{run, run_lab};
 use crate::rig::web::{self, web};
 
 /// Two clusters of six sites with five pages each, and one link between them.
@@ -34,7 +34,7 @@ fn two_clusters_from_a_list_of_links() {
     let folder = TempFolder::new("plan-edges");
     let edges = folder.file("links", &clusters());
     let graph = ["plan", "--edges", &edges, "--key", "host"];
-    let plan = |more: &[&str]| run(&[&graph[..], more].concat());
+    let plan = |more: &[&str]| run_lab(&[&graph[..], more].concat());
     let json = plan(&["--parts", "2,3", "--json"]).expect(0).json();
     let numbers = ["pages", "sites", "links", "self_links", "repeated_links", "pages_without_url"];
     // Of three links a page, each of the 12 pages 0 has one to itself.
@@ -61,7 +61,7 @@ fn two_clusters_from_a_list_of_links() {
     assert!(text.ends_with("K = 8: site GP is not within 5 %: METIS found nothing closer\n"), "{text}");
     // One site of 30 pages of 35.
     let lines = (0..30).map(|page| format!("http://big.test/{page}\thttp://s{}.test/\n", page % 5)).collect::<String>();
-    let big = run(&["plan", "--edges", &folder.file("big", &lines), "--parts", "4"]).expect(0).out;
+    let big = run_lab(&["plan", "--edges", &folder.file("big", &lines), "--parts", "4"]).expect(0).out;
     assert!(
         big.contains("K = 4: site GP is not within 5 %: big.test alone has 85.7 %, and a part's share is 25.0 %"),
         "{big}"
@@ -84,7 +84,7 @@ fn two_clusters_from_a_list_of_links() {
     let listed = plan(&["--most-linked", &linked]).expect(0);
     assert!(listed.err.is_empty() && std::fs::read_to_string(&linked).is_ok_and(|text| text.lines().count() == 60));
     let by_number = ["plan", "--edges", &folder.file("numbers", "0\t1\n1\t2\n"), "--most-linked", &linked];
-    run(&by_number).expect(0).says(&["3 pages have no URL", "no crawl takes", "frontier.ranks"]);
+    run_lab(&by_number).expect(0).says(&["3 pages have no URL", "no crawl takes", "frontier.ranks"]);
     let ranked = std::fs::read_to_string(&ranks).expect("a file");
     let first = ranked.lines().next().expect("a line");
     assert!(ranked.lines().count() == 60 && first.ends_with("/0"), "{first}");
@@ -115,12 +115,12 @@ fn mistakes_change_nothing() {
         (vec![], 2, &["--edges", "--dir"]),
     ] {
         let arguments: Vec<&str> = arguments.into_iter().map(|argument| argument as &str).collect();
-        let ended = run(&[&["plan"], &arguments[..], &write].concat()).expect(code).says(words);
+        let ended = run_lab(&[&["plan"], &arguments[..], &write].concat()).expect(code).says(words);
         assert!(ended.out.is_empty() && folder.content("") == before, "{ended:#?}");
     }
-    run(&["plan", "--edges", &good, "--vector", &vector]).expect(2).says(&["--shards"]);
+    run_lab(&["plan", "--edges", &good, "--vector", &vector]).expect(2).says(&["--shards"]);
     let nowhere = folder.at("none/vector");
-    run(&["plan", "--edges", &good, "--vector", &nowhere, "--shards", "2"])
+    run_lab(&["plan", "--edges", &good, "--vector", &nowhere, "--shards", "2"])
         .expect(1)
         .says(&["none/vector: No such file"]);
     assert!(folder.content("") == before);
@@ -147,7 +147,7 @@ fn links_of(dir: &str) -> BTreeMap<String, BTreeSet<String>> {
                 let (body, content_type) = (content(&head, &body, 1 << 30).bytes, head.get("Content-Type"));
                 let page = Page { body: &body, content_type: content_type.as_deref(), url: &url, agent: "" };
                 let budget = &mut Budget::of_links(usize::MAX);
-                links::scan(&page, &Kinds::FOLLOW, budget, &mut |link| found.insert(link.url.to_string()));
+                html::scan(&page, &Kinds::FOLLOW, budget, &mut |link| found.insert(link.url.to_string()));
             }
             pages.insert(url.to_string(), found);
         }
@@ -164,7 +164,7 @@ fn a_crawl_is_read_again() {
     run(&["crawl", &seed, "--dir", &dir, "-c", &config]).expect(0);
     let before = folder.content("crawl");
     let pages = links_of(&dir);
-    let json = run(&["plan", "--dir", &dir, "--json"]).expect(0).json();
+    let json = run_lab(&["plan", "--dir", &dir, "--json"]).expect(0).json();
     let number = |name: &str| json[name].as_u64().expect("a number") as usize;
     assert_eq!(number("pages"), pages.len());
     let is_link = |from: &str, to: &str| from != to && pages.contains_key(to);
@@ -178,14 +178,14 @@ fn a_crawl_is_read_again() {
     assert_eq!(json["rows"].as_array().map(Vec::len), Some(16));
     // The vector has each site that was stored once.
     let vector = folder.at("vector");
-    run(&["plan", "--dir", &dir, "--vector", &vector, "--shards", "4"]).expect(0);
+    run_lab(&["plan", "--dir", &dir, "--vector", &vector, "--shards", "4"]).expect(0);
     let text = std::fs::read_to_string(&vector).expect("a file");
     let sites: BTreeSet<String> = pages.keys().map(|url| Url::parse(url).expect("a URL").site().to_owned()).collect();
     let listed: Vec<&str> =
         text.lines().skip(1).filter_map(|line| line.split_once('\t')).map(|(_, site)| site).collect();
     assert_eq!(listed, sites.iter().map(String::as_str).collect::<Vec<_>>());
     // Pages, each once.
-    run(&["plan", "--dir", &dir, "--vector", &vector, "--shards", "4", "--by", "page"]).expect(0);
+    run_lab(&["plan", "--dir", &dir, "--vector", &vector, "--shards", "4", "--by", "page"]).expect(0);
     assert_eq!(std::fs::read_to_string(&vector).expect("a file").lines().count(), 1 + pages.len());
     assert!(folder.content("crawl") == before);
 }

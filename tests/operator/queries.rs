@@ -6,9 +6,9 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use ringcrawl::web::ModelConfig;
-use ringcrawl::web::truth::{Truth, reachable};
 use ringcrawl_base::TempFolder;
+use ringcrawl_web::ModelConfig;
+use ringcrawl_web::truth::{Truth, reachable};
 
 use crate::rig::program::{RINGCRAWL, run, start};
 use crate::rig::servers::{read_request, server};

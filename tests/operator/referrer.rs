@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use ringcrawl::store::read::{SegmentReader, find_segments, read_rest};
 use ringcrawl_base::TempFolder;
+use ringcrawl_warc::read::{SegmentReader, find_segments, read_rest};
 
 use super::seeds::{config, names_server, page};
 use crate::rig::program::run;

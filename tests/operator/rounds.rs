@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use ringcrawl::links::{Kinds, scan_raw};
-use ringcrawl::web::truth::reachable;
-use ringcrawl::web::{Model, ModelConfig};
 use ringcrawl_base::TempFolder;
+use ringcrawl_html::{Kinds, scan_raw};
 use ringcrawl_url::{Absolute, Url};
+use ringcrawl_web::truth::reachable;
+use ringcrawl_web::{Model, ModelConfig};
 
 use crate::rig::harvest::stored;
 use crate::rig::program::{run, start};

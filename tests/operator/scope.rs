@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
-use ringcrawl::web::ModelConfig;
 use ringcrawl_base::TempFolder;
+use ringcrawl_web::ModelConfig;
 
 use crate::rig::program::{Process, RINGCRAWL, run, start};
 use crate::rig::web::{self, web};

@@ -8,8 +8,8 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ringcrawl::config::Config;
 use ringcrawl_base::TempFolder;
+use ringcrawl_config::Config;
 use ringcrawl_http as http;
 
 use crate::rig::program::{Process, RINGCRAWL, run};

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ringcrawl::web::ModelConfig;
 use ringcrawl_base::TempFolder;
 use ringcrawl_url::Url;
+use ringcrawl_web::ModelConfig;
 
 use super::seeds::{config, names_server, page};
 use crate::rig::harvest::{Harvest, stored};
@@ -24,7 +24,7 @@ fn pages(harvest: &Harvest) -> (BTreeMap<String, usize>, usize) {
 }
 
 fn segments_bytes(dir: &str) -> u64 {
-    let segments = ringcrawl::store::read::find_segments(dir.as_ref()).unwrap_or_default();
+    let segments = ringcrawl_warc::read::find_segments(dir.as_ref()).unwrap_or_default();
     segments.iter().filter_map(|path| std::fs::metadata(path).ok()).map(|file| file.len()).sum()
 }
 

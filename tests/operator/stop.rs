@@ -8,9 +8,9 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use ringcrawl::web::truth::{Expected, Truth, reachable};
-use ringcrawl::web::{ModelConfig, Running};
 use ringcrawl_base::time::UnixTime;
+use ringcrawl_web::truth::{Expected, Truth, reachable};
+use ringcrawl_web::{ModelConfig, Running};
 
 use crate::rig::harvest::{Verdict, expect_own_ids, open_files, stored, times};
 use crate::rig::names::NameServer;

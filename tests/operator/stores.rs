@@ -4,9 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ringcrawl::store::read::find_segments;
-use ringcrawl::store::verify::index_path;
-use ringcrawl::web::ModelConfig;
+use ringcrawl_warc::read::find_segments;
+use ringcrawl_warc::verify::index_path;
+use ringcrawl_web::ModelConfig;
 
 use crate::rig::program::{Ended, run};
 use crate::rig::web::{self, web};

@@ -77,7 +77,7 @@ fn no_control_characters_reach_a_terminal() {
     let other = ["crawl", &url, "--dir", &folder.at("panic"), "--set", quick];
     let shown = with_a_panic(&folder, "fetch:1", &other).expect(1);
     assert!(
-        shown.out.contains("a panic planted") && shown.out.contains("panicked at src/fault_injection.rs:"),
+        shown.out.contains("a panic planted") && shown.out.contains("panicked at src/crawler/fault_injection.rs:"),
         "{}",
         shown.out
     );

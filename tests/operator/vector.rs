@@ -1,10 +1,10 @@
 //! A crawl that follows an assignment: planned from an earlier crawl's links, whole and in part; and files that are none.
 
-use ringcrawl::web::{ModelConfig, truth};
 use ringcrawl_base::TempFolder;
+use ringcrawl_web::{ModelConfig, truth};
 
 use crate::rig::harvest::{Verdict, stored};
-use crate::rig::program::run;
+use crate::rig::program::{run, run_lab};
 use crate::rig::web::{self, web};
 
 /// What was planned is fetched once, with fewer URLs sent than by hash; of what was not, nothing is missing, and no host is asked two
@@ -32,7 +32,7 @@ fn a_plan_of_one_crawl_is_the_next_ones_assignment() {
     let sent = |json: &serde_json::Value| json["exchanged_out"].as_u64().expect("a number");
     for unit in ["site", "page"] {
         let dir = folder.at("hash");
-        run(&["plan", "--dir", &dir, "--vector", &path, "--shards", "2", "--by", unit]).expect(0);
+        run_lab(&["plan", "--dir", &dir, "--vector", &path, "--shards", "2", "--by", unit]).expect(0);
         let lines = named(std::fs::read_to_string(&path).expect("a file"));
         let set = ["--set", "partition.by=vector", "--set", &format!("partition.vector={path}")];
         let (json, verdict, watch, _) = crawl(unit, &lines, &set);

@@ -6,13 +6,13 @@ use std::rc::Rc;
 use std::sync::RwLock;
 use std::time::Duration;
 
-use ringcrawl::config::{Config, PrivateAddresses};
-use ringcrawl::fetch::Hands;
-use ringcrawl::outcome::{FetchJob, JobKind};
-use ringcrawl::ring::Runtime;
-use ringcrawl::transaction::Transaction;
 use ringcrawl_base::Failure;
 use ringcrawl_base::time::Instant;
+use ringcrawl_brain::outcome::{FetchJob, JobKind};
+use ringcrawl_brain::transaction::Transaction;
+use ringcrawl_config::{Config, PrivateAddresses};
+use ringcrawl_crawler::fetch::Hands;
+use ringcrawl_ring::Runtime;
 use ringcrawl_url::Url;
 
 pub const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);

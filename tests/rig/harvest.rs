@@ -7,14 +7,14 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
 
-use ringcrawl::config::DigestAlgorithm;
-use ringcrawl::store::content::content;
-use ringcrawl::store::digest::Digest;
-use ringcrawl::store::index::IndexEntry;
-use ringcrawl::store::read::{SegmentReader, find_segments, read_rest};
-use ringcrawl::store::verify::index_path;
-use ringcrawl::web::truth::{Expected, Truth};
 use ringcrawl_base::time::UnixTime;
+use ringcrawl_config::DigestAlgorithm;
+use ringcrawl_warc::content::content;
+use ringcrawl_warc::digest::Digest;
+use ringcrawl_warc::index::IndexEntry;
+use ringcrawl_warc::read::{SegmentReader, find_segments, read_rest};
+use ringcrawl_warc::verify::index_path;
+use ringcrawl_web::truth::{Expected, Truth};
 
 /// What was stored: every capture of every page.
 pub type Harvest = BTreeMap<String, Vec<Expected>>;

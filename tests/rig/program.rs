@@ -197,6 +197,20 @@ pub fn start(arguments: &[&str]) -> Process {
     Process::start(Command::new(RINGCRAWL).args(arguments))
 }
 
+/// Runs the lab to its end.
+#[track_caller]
+pub fn run_lab(arguments: &[&str]) -> Ended {
+    start_lab(arguments).end()
+}
+
+/// Starts the lab, which is of another package, and lies beside the program when the workspace is built.
+#[track_caller]
+pub fn start_lab(arguments: &[&str]) -> Process {
+    let lab = Path::new(RINGCRAWL).with_file_name("ringcrawl-lab");
+    assert!(lab.exists(), "{} is not there: cargo build --workspace makes it", lab.display());
+    Process::start(Command::new(lab).args(arguments))
+}
+
 /// Whether the user may do everything; tests that need it say that they are skipped.
 pub fn is_root() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0)

@@ -1,8 +1,8 @@
 //! Synthetic webs: one served by the test's own process, one by the program as a process of its own.
 
-use ringcrawl::web::{ModelConfig, Running, Server, ServerConfig};
 use ringcrawl_base::TempFolder;
 use ringcrawl_url::Url;
+use ringcrawl_web::{ModelConfig, Running, Server, ServerConfig};
 use serde_json::Value;
 
 use super::program::{Process, start};

@@ -2,15 +2,15 @@
 
 use std::net::IpAddr;
 
-use ringcrawl::links::Directives;
-use ringcrawl::store::head::{Undone, write_stored_head};
-use ringcrawl::store::warc::HttpHead;
-use ringcrawl::store::{Capture, Packing, SegmentWriter, Settings, write_field};
 use ringcrawl_base::Rng;
 use ringcrawl_base::Truncated;
 use ringcrawl_base::preferences::{Preferences, Use};
 use ringcrawl_base::time::UnixTime;
+use ringcrawl_html::Directives;
 use ringcrawl_url::Url;
+use ringcrawl_warc::head::{Undone, write_stored_head};
+use ringcrawl_warc::record_head::HttpHead;
+use ringcrawl_warc::{Capture, Packing, SegmentWriter, Settings, write_field};
 
 /// The name of every segment made here.
 pub const NAME: &str = "sample-00-000001.warc.zst";

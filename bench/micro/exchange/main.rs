@@ -21,12 +21,12 @@ use std::process::{Child, Command, Stdio};
 use std::rc::Rc;
 use std::time::Duration;
 
-use ringcrawl::config::{Config, PrivateAddresses};
-use ringcrawl::fetch::Hands;
-use ringcrawl::outcome::{FetchJob, JobKind};
-use ringcrawl::ring::{self, Runtime, Sampler, Thread};
 use ringcrawl_base::stage::Stage;
 use ringcrawl_base::time::Instant;
+use ringcrawl_brain::outcome::{FetchJob, JobKind};
+use ringcrawl_config::{Config, PrivateAddresses};
+use ringcrawl_crawler::fetch::Hands;
+use ringcrawl_ring::{self as ring, Runtime, Sampler, Thread};
 use ringcrawl_url::Url;
 
 #[global_allocator]

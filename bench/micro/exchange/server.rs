@@ -11,7 +11,7 @@ use super::BODY_BYTES;
 
 /// Serves until it is killed; prints its port.
 pub fn serve() {
-    ringcrawl::ring::raise_file_limit();
+    ringcrawl_ring::raise_file_limit();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let tasks = tokio::task::LocalSet::new();
     runtime.block_on(tasks.run_until(async {

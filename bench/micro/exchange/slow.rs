@@ -5,8 +5,8 @@ use std::process::{ChildStdout, Command, Stdio};
 use std::rc::Rc;
 use std::time::Duration;
 
-use ringcrawl::fetch::Hands;
-use ringcrawl::ring;
+use ringcrawl_crawler::fetch::Hands;
+use ringcrawl_ring as ring;
 use ringcrawl_url::Url;
 
 use super::{BODY_BYTES, Server, cpu_time, get, median, resident_kib, with_hands};

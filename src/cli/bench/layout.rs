@@ -3,7 +3,7 @@
 //! Decides: the web has CPUs of its own, or every page would be paid twice by one core; without being told, it gets the
 //! last CPU and the shards all others. Where there is only one CPU, or the lists overlap, it is said.
 
-use crate::boot;
+use ringcrawl_crawler::boot;
 
 /// CPUs by what runs on them.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -14,9 +14,9 @@ use super::layout::Layout;
 use super::reading::Reading;
 use super::verdict::{Bottleneck, Load};
 use super::workload::Setup;
-use crate::latency::LatencySnapshot;
-use crate::ring::{Sampled, Sampler};
 use ringcrawl_base::stage::Stage;
+use ringcrawl_brain::latency::LatencySnapshot;
+use ringcrawl_ring::{Sampled, Sampler};
 
 /// A run that was measured.
 #[derive(Clone, Debug)]

@@ -33,8 +33,8 @@ use self::rig::{Failed, Run};
 use self::workload::{Setup, Workload};
 use super::output::{self, tell};
 use super::{DONE, FAILED, MISTAKE, Switch, json};
-use crate::config::read_duration;
 use ringcrawl_base::time::Duration;
+use ringcrawl_config::read_duration;
 
 /// Arguments of the subcommand.
 #[derive(clap::Args, Clone, Debug)]
@@ -92,7 +92,7 @@ pub fn run(arguments: BenchArguments) -> ExitCode {
     if let Some(Err(wrong)) = arguments.json.as_deref().map(|path| json::check(path, None)) {
         return complain(&wrong, MISTAKE);
     }
-    let interrupts = match super::crawl::signals(super::crawl::Hangup::Drains).map(|signals| signals.interrupts) {
+    let interrupts = match super::signals::watch(super::signals::Hangup::Drains).map(|signals| signals.interrupts) {
         Ok(interrupts) => interrupts,
         Err(error) => return complain(&error, FAILED),
     };

@@ -7,12 +7,12 @@
 use std::time::Instant;
 
 use super::served::Served;
-use crate::boot;
-use crate::control::Control;
-use crate::latency::LatencySnapshot;
-use crate::ring::{Sampled, Sampler, SystemCalls, Thread};
-use crate::stats::Totals;
 use ringcrawl_base::time::Duration;
+use ringcrawl_brain::latency::LatencySnapshot;
+use ringcrawl_brain::stats::Totals;
+use ringcrawl_crawler::boot;
+use ringcrawl_crawler::control::Control;
+use ringcrawl_ring::{Sampled, Sampler, SystemCalls, Thread};
 
 /// What is attached to the shards' threads for the time of a run.
 pub struct Probes {

@@ -17,12 +17,12 @@ use super::measured::{Gauges, Measured};
 use super::reading::{Probes, Reading};
 use super::served::Served;
 use super::workload::Setup;
-use crate::boot::{self, Crawl, Order};
 use crate::cli::progress::Progress;
-use crate::config::Config;
-use crate::shard::{BACKLOG_BYTES_MAX, Phase};
-use crate::stats::Totals;
 use ringcrawl_base::time::Duration;
+use ringcrawl_brain::shard::{BACKLOG_BYTES_MAX, Phase};
+use ringcrawl_brain::stats::Totals;
+use ringcrawl_config::Config;
+use ringcrawl_crawler::boot::{self, Crawl, Order};
 
 /// Why there are no figures.
 #[derive(Debug)]

@@ -12,8 +12,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use super::layout::Layout;
 use super::workload::Setup;
-use crate::ring;
 use ringcrawl_base::time::Duration;
+use ringcrawl_ring as ring;
 
 /// A synthetic web that is being served.
 pub struct Served {

@@ -11,11 +11,11 @@ use std::path::Path;
 use super::BenchArguments;
 use super::layout::Layout;
 use crate::cli::Switch;
-use crate::config::{Config, ConfigError};
-use crate::hops::LINKS_MAX;
-use crate::web::{Model, ModelConfig, Profile};
 use ringcrawl_base::time::Duration;
+use ringcrawl_brain::hops::LINKS_MAX;
+use ringcrawl_config::{Config, ConfigError};
 use ringcrawl_url::Url;
+use ringcrawl_web::{Model, ModelConfig, Profile};
 
 /// Workloads by name.
 #[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]

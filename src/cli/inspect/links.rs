@@ -15,8 +15,8 @@ use std::process::ExitCode;
 
 use crate::cli::FAILED;
 use crate::cli::output::{Stdout, tell};
-use crate::config::{self, Sitemaps};
-use crate::links::{self, Budget, Document, Kind, Kinds, Page, Summary, Xml};
+use ringcrawl_config::{self as config, Sitemaps};
+use ringcrawl_html::{self as html, Document, Kind, Kinds, Page, Summary, Xml};
 use ringcrawl_http as http;
 use ringcrawl_url::{Absolute, Url};
 
@@ -66,7 +66,7 @@ fn print(arguments: &Links, stdout: &mut Stdout) -> io::Result<()> {
         }
         return Ok(());
     }
-    let summary = links::scan_raw(&body, content_type, &arguments.base, &arguments.kinds, &mut |link| {
+    let summary = html::scan_raw(&body, content_type, &arguments.base, &arguments.kinds, &mut |link| {
         let Ok(url) = link.url else { return };
         if written.is_ok() {
             let colon = if link.kind == Kind::Link { ":" } else { "" };
@@ -93,14 +93,14 @@ fn listed(arguments: &Links, body: &[u8]) -> Option<(Vec<(Kind, Url)>, Summary)>
     }
     let page = Page { body: &body, content_type, url: &url, agent: "" };
     let mut found = Vec::new();
-    let budget = &mut Budget::of_page(&config::Links { sitemaps: Sitemaps::Robots, ..config::Links::default() });
+    let budget = &mut config::Links { sitemaps: Sitemaps::Robots, ..config::Links::default() }.budget();
     let out = &mut |kind, url| found.push((kind, url));
     let summary = match document {
-        Document::Xml => match links::scan_xml(&page, &arguments.kinds, budget, out) {
+        Document::Xml => match html::scan_xml(&page, &arguments.kinds, budget, out) {
             Xml::Listing(summary) => *summary,
             Xml::Html | Xml::Other => return None,
         },
-        Document::Text if content_type.is_some() => links::scan_lines(&page, &arguments.kinds, budget, out),
+        Document::Text if content_type.is_some() => html::scan_lines(&page, &arguments.kinds, budget, out),
         _ => return None,
     };
     Some((found, summary))

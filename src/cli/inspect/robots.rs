@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::url::jsonl;
 use crate::cli::output::{self, tell};
-use crate::robots::{Rules, path_of};
+use ringcrawl_robots::{Rules, path_of};
 
 /// Arguments of the subcommand.
 #[derive(clap::Args, Debug)]

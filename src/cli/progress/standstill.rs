@@ -5,9 +5,9 @@
 //! their hours, or until they or kinds of their URLs are to be left alone no longer.
 //! Invariants: nothing is said of a standstill that has not lasted for [`SILENT_MIN`].
 
-use crate::stats::Totals;
 use ringcrawl_base::grouped;
 use ringcrawl_base::time::Duration;
+use ringcrawl_brain::stats::Totals;
 
 /// What was seen of a crawl in which nothing may happen.
 #[derive(Debug, Default)]

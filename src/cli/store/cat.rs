@@ -18,14 +18,14 @@ use super::which::{Span, Which};
 use super::{LINE_BYTES_MAX, column, opened_file, read_line, segments, with_path};
 use crate::cli::output::tell;
 use crate::cli::{DONE, FAILED, MISTAKE};
-use crate::store::content::content;
-use crate::store::fault::ReadError;
-use crate::store::index::{IndexEntry, coding_label};
-use crate::store::read::{Record, SegmentReader, read_rest};
-use crate::store::source::Coding;
-use crate::store::verify::index_path;
-use crate::store::warc::HttpHead;
 use ringcrawl_url::{Url, surt};
+use ringcrawl_warc::content::content;
+use ringcrawl_warc::fault::ReadError;
+use ringcrawl_warc::index::{IndexEntry, coding_label};
+use ringcrawl_warc::read::{Record, SegmentReader, read_rest};
+use ringcrawl_warc::record_head::HttpHead;
+use ringcrawl_warc::source::Coding;
+use ringcrawl_warc::verify::index_path;
 
 /// Arguments of `store cat`.
 #[derive(clap::Args, Debug)]

@@ -14,12 +14,12 @@ use super::wishes::Wishes;
 use super::{opened_file, segments, with_path};
 use crate::cli::output::tell;
 use crate::cli::{DONE, FAILED};
-use crate::config::StoreFormat;
-use crate::private;
-use crate::store::Packing;
-use crate::store::export::{Exported, Taken, export};
-use crate::store::segments::{INDEX_SUFFIX, OPEN, warc_stem};
-use crate::store::selection::Noindex;
+use ringcrawl_config::SegmentFormat;
+use ringcrawl_files::private;
+use ringcrawl_warc::Packing;
+use ringcrawl_warc::export::{Exported, Taken, export};
+use ringcrawl_warc::segments::{INDEX_SUFFIX, OPEN, warc_stem};
+use ringcrawl_warc::selection::Noindex;
 
 /// Arguments of `store export`.
 #[derive(clap::Args, Debug)]
@@ -29,7 +29,7 @@ pub struct Export {
     paths: Vec<PathBuf>,
     /// warc.gz or warc.zst.
     #[arg(long, value_name = "FORMAT", value_parser = format_of)]
-    to: StoreFormat,
+    to: SegmentFormat,
     /// A directory; made if it is not there.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
@@ -39,8 +39,8 @@ pub struct Export {
     wishes: Wishes,
 }
 
-fn format_of(text: &str) -> Result<StoreFormat, String> {
-    [StoreFormat::WarcGz, StoreFormat::WarcZst]
+fn format_of(text: &str) -> Result<SegmentFormat, String> {
+    [SegmentFormat::WarcGz, SegmentFormat::WarcZst]
         .into_iter()
         .find(|format| format.as_str() == text)
         .ok_or_else(|| "expected warc.gz or warc.zst".to_owned())

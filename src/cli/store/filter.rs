@@ -4,9 +4,9 @@
 //! November. The type is that of the response, or what its bytes were found to be; a revisit's is `warc/revisit` as well.
 //! Limits: nothing is looked up in the network, and no name is decoded: hosts are written as in URLs.
 
-use crate::log;
-use crate::store::selection::UrlChoice;
+use ringcrawl_brain::log;
 use ringcrawl_url::Url;
+use ringcrawl_warc::selection::UrlChoice;
 
 /// Options of what takes URLs.
 #[derive(clap::Args, Clone, PartialEq, Eq, Debug, Default)]

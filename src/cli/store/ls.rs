@@ -17,14 +17,14 @@ use super::wishes::Wishes;
 use super::{column, opened_file, read_line, segments, with_path};
 use crate::cli::output::tell;
 use crate::cli::{DONE, FAILED};
-use crate::config::DigestAlgorithm;
-use crate::store::digest::Digest;
-use crate::store::examine::{Examined, examine_payload};
-use crate::store::fault::ReadError;
-use crate::store::index::{IndexEntry, media_type};
-use crate::store::read::{Record, SegmentReader};
-use crate::store::selection::{Noindex, Selection};
-use crate::store::verify::index_path;
+use ringcrawl_config::DigestAlgorithm;
+use ringcrawl_warc::digest::Digest;
+use ringcrawl_warc::examine::{Examined, examine_payload};
+use ringcrawl_warc::fault::ReadError;
+use ringcrawl_warc::index::{IndexEntry, media_type};
+use ringcrawl_warc::read::{Record, SegmentReader};
+use ringcrawl_warc::selection::{Noindex, Selection};
+use ringcrawl_warc::verify::index_path;
 
 /// Arguments of `store ls`.
 #[derive(clap::Args, Debug)]
@@ -189,7 +189,7 @@ fn is_meant(Listed { record, examined, .. }: &Listed, filter: &Filter) -> bool {
     }
     let mime = type_of(record, examined);
     let found = match record.head.kind().as_str() {
-        "revisit" => crate::store::index::REVISIT,
+        "revisit" => ringcrawl_warc::index::REVISIT,
         _ => record.head.get("WARC-Identified-Payload-Type").unwrap_or_default(),
     };
     filter.takes(&Facts {

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use super::{column, folder, opened, with_path};
 use crate::cli::output::tell;
 use crate::cli::{DONE, FAILED};
-use crate::store::verify::{Location, index_path, verify_file};
+use ringcrawl_warc::verify::{Location, index_path, verify_file};
 
 /// Arguments of `store verify`.
 #[derive(clap::Args, Debug)]

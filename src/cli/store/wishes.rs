@@ -1,11 +1,11 @@
 //! What sites wish about their pages: who says noindex, and which uses are not wanted.
 //!
 //! Decides: how that is asked for on the command line. What is known of a page, and whether it is taken, is
-//! [`crate::store::selection`]'s to say.
+//! [`ringcrawl_warc::selection`]'s to say.
 
-use crate::ring;
-use crate::store::selection::{Noindex, Selection};
 use ringcrawl_base::preferences::Use;
+use ringcrawl_ring as ring;
+use ringcrawl_warc::selection::{Noindex, Selection};
 
 /// Options of what lists or takes captures.
 #[derive(clap::Args, Clone, PartialEq, Eq, Debug, Default)]

@@ -5,15 +5,15 @@
 use std::collections::BTreeMap;
 
 use super::Asked;
-use crate::backlinks::LinkingSites;
 use crate::cli::urls::State;
-use crate::config::Config;
-use crate::frontier::allowance;
-use crate::hops::Hops;
-use crate::log::{HostNote, Listed, ListingStep, UrlState};
-use crate::outcome::Wall;
-use crate::trouble::Trouble;
 use ringcrawl_base::{Failure, Truncated};
+use ringcrawl_brain::backlinks::LinkingSites;
+use ringcrawl_brain::frontier::allowance;
+use ringcrawl_brain::hops::Hops;
+use ringcrawl_brain::log::{HostNote, Listed, ListingStep, UrlState};
+use ringcrawl_brain::outcome::Wall;
+use ringcrawl_brain::trouble::Trouble;
+use ringcrawl_config::Config;
 use ringcrawl_url::{SiteKey, Url, site_of};
 
 /// What was read.
@@ -349,7 +349,7 @@ mod tests {
         assert_eq!((facts.site.pages, facts.site.pages_before_others(&config)), (2, Some(1)));
         let site = |name| SiteKey::new(7, name);
         for (from, to) in [("x.test", "site.test"), ("y.test", "other.test"), ("x.test", "site.test")] {
-            let link = crate::backlinks::SiteLink::new(site(from), site(to)).expect("two sites");
+            let link = ringcrawl_brain::backlinks::SiteLink::new(site(from), site(to)).expect("two sites");
             facts.take(&ListingStep::Link(link));
         }
         assert_eq!((facts.site.linking_sites(), facts.site.pages_before_others(&config)), (1, Some(11)));

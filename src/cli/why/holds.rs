@@ -10,12 +10,12 @@ use super::robots::Says;
 use super::told::{counted, linking};
 use super::{Asked, Known};
 use crate::cli::crawl_logs::iso;
-use crate::hops::Hops;
-use crate::log::UrlState;
-use crate::outcome::JobKind;
-use crate::scope::{BlockedBy, Decider, Verdict};
-use crate::trouble::{Cause, Trouble};
 use ringcrawl_base::time::Duration;
+use ringcrawl_brain::hops::Hops;
+use ringcrawl_brain::log::UrlState;
+use ringcrawl_brain::outcome::JobKind;
+use ringcrawl_brain::scope::{BlockedBy, Decider, Verdict};
+use ringcrawl_brain::trouble::{Cause, Trouble};
 
 /// Something that holds a URL.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -194,8 +194,8 @@ mod tests {
     use crate::cli::why::findings::Findings;
     use crate::cli::why::robots::RobotsFound;
     use crate::cli::why::way::Way;
-    use crate::config::Config;
     use ringcrawl_base::time::UnixTime;
+    use ringcrawl_config::Config;
 
     #[test]
     fn what_is_agreed_for_the_host_counts() {

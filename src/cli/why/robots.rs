@@ -9,11 +9,11 @@
 use std::io;
 use std::path::Path;
 
-use crate::config::Config;
-use crate::page::wall;
-use crate::robots::{Decisive, Meaning, Rules, meaning};
 use ringcrawl_base::Truncated;
+use ringcrawl_brain::page::wall;
+use ringcrawl_config::Config;
 use ringcrawl_http as http;
+use ringcrawl_robots::{Decisive, Meaning, Rules, meaning};
 use ringcrawl_url::Url;
 
 /// What was found.

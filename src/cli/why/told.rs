@@ -11,13 +11,13 @@ use super::holds::{decider, delay, holds, is_of_host};
 use super::robots::Says;
 use super::{Asked, Known};
 use crate::cli::crawl_logs::iso;
-use crate::hops::Hops;
-use crate::log::UrlState;
-use crate::outcome::{JobKind, Wall};
-use crate::trouble::{Cause, Trouble, words};
 use ringcrawl_base::grouped;
 use ringcrawl_base::time::UnixTime;
 use ringcrawl_base::{Failure, Truncated};
+use ringcrawl_brain::hops::Hops;
+use ringcrawl_brain::log::UrlState;
+use ringcrawl_brain::outcome::{JobKind, Wall};
+use ringcrawl_brain::trouble::{Cause, Trouble, words};
 use ringcrawl_url::Url;
 
 /// The answer, and what it rests on.

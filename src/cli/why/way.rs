@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 
 use crate::cli::linkers::{Linkers, hash};
-use crate::hops::Hops;
-use crate::log::Listed;
+use ringcrawl_brain::hops::Hops;
+use ringcrawl_brain::log::Listed;
 use ringcrawl_url::Url;
 
 /// The pages that led to a URL, the nearest first.
@@ -57,7 +57,7 @@ const PAGES_MAX: usize = 1_000;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::UrlState;
+    use ringcrawl_brain::log::UrlState;
 
     /// The way to a URL by a log of URLs, pages that linked to them, and bits of `Hops`, and whether it begins at a seed.
     fn way(url: &str, log: &[(&str, Option<&str>, u16)]) -> (Vec<String>, bool) {

@@ -12,16 +12,16 @@ mod sync {
 }
 
 #[allow(dead_code)]
-#[path = "../../../src/exchange/mail.rs"]
+#[path = "../../../src/brain/exchange/mail.rs"]
 mod mail;
 #[allow(dead_code)]
-#[path = "../../../src/exchange/message.rs"]
+#[path = "../../../src/brain/exchange/message.rs"]
 mod message;
 #[allow(dead_code)]
-#[path = "../../../src/exchange/numbering.rs"]
+#[path = "../../../src/brain/exchange/numbering.rs"]
 mod numbering;
 #[allow(dead_code)]
-#[path = "../../../src/exchange/spsc.rs"]
+#[path = "../../../src/brain/exchange/spsc.rs"]
 mod spsc;
 
 use std::panic;

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use lol_html::html_content::Element;
 use lol_html::{HtmlRewriter, Settings, element};
-use ringcrawl::links::{self, Kinds, Page};
+use ringcrawl_html::{self as html, Kinds, Page};
 use ringcrawl_url::Url;
 
 /// References and the bytes of their values.
@@ -80,7 +80,7 @@ fn main() {
 fn ours(page: &[u8], url: &Url, kinds: &Kinds) -> Sum {
     let page = Page { body: page, content_type: Some("text/html; charset=utf-8"), url, agent: "ringcrawl" };
     let mut sum = (0, 0);
-    links::references(&page, kinds, &mut |reference| sum = (sum.0 + 1, sum.1 + reference.text.len()));
+    html::references(&page, kinds, &mut |reference| sum = (sum.0 + 1, sum.1 + reference.text.len()));
     sum
 }
 

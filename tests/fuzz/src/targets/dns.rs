@@ -6,12 +6,12 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use ringcrawl::config::Config;
-use ringcrawl::fetch::Hands;
-use ringcrawl::lab::Resolver;
-use ringcrawl::outcome::Outcome;
-use ringcrawl::ring::Runtime;
 use ringcrawl_base::Failure;
+use ringcrawl_brain::outcome::Outcome;
+use ringcrawl_config::Config;
+use ringcrawl_crawler::fetch::Hands;
+use ringcrawl_crawler::fetch::Resolver;
+use ringcrawl_ring::Runtime;
 
 use super::steered;
 

@@ -1,9 +1,9 @@
 //! HTTP: heads, the chunked coding against a slow twin, whole responses in pieces.
 
-use ringcrawl::store::head::{Undone, write_stored_head};
 use ringcrawl_base::Rng;
 use ringcrawl_base::Truncated;
 use ringcrawl_http::{Framing, HttpError, Limits, Method, Progress, Response, ResponseReader, decode_content};
+use ringcrawl_warc::head::{Undone, write_stored_head};
 
 use super::steered;
 

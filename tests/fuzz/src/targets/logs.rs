@@ -1,13 +1,13 @@
 //! A shard's logs: whole files, and the payloads of blocks whose checksum is right.
 
-use ringcrawl::backlinks::SiteLink;
-use ringcrawl::log::{
+use ringcrawl_base::time::Duration;
+use ringcrawl_base::{Failure, Truncated};
+use ringcrawl_brain::backlinks::SiteLink;
+use ringcrawl_brain::log::{
     End, EndEntries, EndKind, HostNote, JournalEntry, Log, LogFile, LogReader, Owner, RecordPlace, UrlEntries,
     journal_entries,
 };
-use ringcrawl::trouble::{HostHealth, Trouble};
-use ringcrawl_base::time::Duration;
-use ringcrawl_base::{Failure, Truncated};
+use ringcrawl_brain::trouble::{HostHealth, Trouble};
 use ringcrawl_url::{Found, Url, UrlBatch};
 
 /// A file in pieces gives the same blocks as in one, and every byte is accounted for.

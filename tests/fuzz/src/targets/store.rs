@@ -3,15 +3,15 @@
 use std::io::{Cursor, Write};
 use std::net::{IpAddr, Ipv4Addr};
 
-use ringcrawl::store::head::Undone;
-use ringcrawl::store::index::{Index, IndexEntry};
-use ringcrawl::store::read::SegmentReader;
-use ringcrawl::store::recover::recover;
-use ringcrawl::store::verify::{VerifyReport, read_index, verify};
-use ringcrawl::store::{Capture, Packing, SegmentWriter, Settings, write_field};
 use ringcrawl_base::time::UnixTime;
 use ringcrawl_http::{Limits, Method, ResponseReader};
 use ringcrawl_url::Url;
+use ringcrawl_warc::head::Undone;
+use ringcrawl_warc::index::{Index, IndexEntry};
+use ringcrawl_warc::read::SegmentReader;
+use ringcrawl_warc::recover::recover;
+use ringcrawl_warc::verify::{VerifyReport, read_index, verify};
+use ringcrawl_warc::{Capture, Packing, SegmentWriter, Settings, write_field};
 
 use super::steered;
 

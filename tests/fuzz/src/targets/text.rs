@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use ringcrawl::links::{self, Budget, Document, FieldLink, Kinds, Page, Summary, Xml, scan, scan_raw};
-use ringcrawl::page::simhash;
-use ringcrawl::robots::{Fuel, Rules, VERDICT_FUEL};
 use ringcrawl_base::preferences::Preferences;
+use ringcrawl_brain::page::simhash;
+use ringcrawl_html::{self as html, Budget, Document, FieldLink, Kinds, Page, Summary, Xml, scan, scan_raw};
+use ringcrawl_robots::{Fuel, Rules, VERDICT_FUEL};
 use ringcrawl_url::{Absolute, Scheme, Url, UrlBatch, surt};
 
 use super::steered;
@@ -146,7 +146,7 @@ pub fn listing(data: &[u8]) {
     };
     let mut found = Vec::new();
     if let Xml::Listing(summary) =
-        links::scan_xml(&page, &Kinds::ALL, &mut Budget::of_links(LINKS_MAX), &mut |_, url| {
+        html::scan_xml(&page, &Kinds::ALL, &mut Budget::of_links(LINKS_MAX), &mut |_, url| {
             found.push(url.as_str().to_owned())
         })
     {
@@ -157,7 +157,7 @@ pub fn listing(data: &[u8]) {
     let lines = |body: &[u8]| {
         let mut found = Vec::new();
         let page = Page { body, ..page };
-        let summary = links::scan_lines(&page, &Kinds::ALL, &mut Budget::of_links(LINKS_MAX), &mut |_, url| {
+        let summary = html::scan_lines(&page, &Kinds::ALL, &mut Budget::of_links(LINKS_MAX), &mut |_, url| {
             found.push(url.as_str().to_owned())
         });
         (summary, found)
@@ -178,7 +178,7 @@ pub fn listing(data: &[u8]) {
         }
         is_new
     };
-    links::scan_link_fields(
+    html::scan_link_fields(
         [body].into_iter(),
         &url,
         &Kinds::FOLLOW,
@@ -188,14 +188,14 @@ pub fn listing(data: &[u8]) {
     );
     check(&summary, &found);
     let (mut found, mut summary) = (Vec::new(), Summary::none(summary.encoding));
-    links::scan_refresh_field(body, &url, &mut Budget::of_links(LINKS_MAX), &mut summary, &mut |link| {
+    html::scan_refresh_field(body, &url, &mut Budget::of_links(LINKS_MAX), &mut summary, &mut |link| {
         found.push(link.url.as_str().to_owned());
         true
     });
     check(&summary, &found);
-    links::hear_robots_tag(body, "ringcrawl", &mut summary);
+    html::hear_robots_tag(body, "ringcrawl", &mut summary);
     assert!(summary.robots.is_empty() || body.len() >= 4);
-    assert!(links::license_of([body].into_iter(), &url).is_none_or(|license| license.as_str().len() <= 512));
+    assert!(html::license_of([body].into_iter(), &url).is_none_or(|license| license.as_str().len() <= 512));
 }
 
 pub fn listing_seeds() -> Vec<Vec<u8>> {

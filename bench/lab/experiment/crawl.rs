@@ -1,0 +1,379 @@
+//! One crawl of an experiment: production's shards over the web of a graph, on a virtual clock. The third pump.
+//!
+//! Decides: what happens at one instant is seen in the order in which it was caused, so that a seed gives one crawl. A message takes
+//! [`MESSAGE_TIME`], a name server [`NAME_TIME`], a host as long as the seed says; disks take no time and keep nothing.
+//! Unlike the simulator of the tests, which looks for what must never happen, it is to be fast, and nothing fails in it.
+//! Leaves to others: what is measured (`measures`).
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use super::forgetful_disk::ForgetfulDisk;
+use super::graph_web::GraphWeb;
+use ringcrawl_base::Rng;
+use ringcrawl_base::time::{Duration, Instant, UnixTime, WallClock};
+use ringcrawl_brain::exchange::Replicated;
+use ringcrawl_brain::exchange::message::{Header, MessageKind};
+use ringcrawl_brain::frontier::Ranks;
+use ringcrawl_brain::names::{DnsAnswer, Family};
+use ringcrawl_brain::outcome::FetchJob;
+use ringcrawl_brain::route::Partition;
+use ringcrawl_brain::scope::Scope;
+use ringcrawl_brain::shard::{Command, Effect, Input, Phase, Setup, Shard, ShardReport};
+use ringcrawl_config::Config;
+use ringcrawl_crawler::control::{Observation, Supervisor};
+use ringcrawl_http::Limits;
+use ringcrawl_url::Url;
+use ringcrawl_warc::CaptureWriter;
+
+/// What is crawled, and how.
+#[derive(Debug)]
+pub struct Setting<'a> {
+    /// The web.
+    pub web: &'a GraphWeb,
+    /// Its configuration; partition and mode are among it.
+    pub config: Config,
+    /// Number of shards.
+    pub shards: u16,
+    /// Draws hosts' latencies, and is the crawl's secret.
+    pub rng_seed: u64,
+    /// Where it begins.
+    pub seeds: &'a [Url],
+    /// Where URLs are, if the configuration alone does not say it.
+    pub partition: Option<Partition>,
+    /// What URLs are worth, where they go by that.
+    pub ranks: Arc<Ranks>,
+    /// URLs that are sent once.
+    pub replicated: Replicated,
+}
+
+/// A page that was fetched.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fetch {
+    /// Which.
+    pub page: u32,
+    /// By which shard.
+    pub shard: u16,
+    /// When its last byte came, since the crawl's begin.
+    pub at: Duration,
+    /// Bytes of its body.
+    pub bytes: u64,
+}
+
+/// What was seen of a crawl.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Observed {
+    /// Pages as they came.
+    pub fetches: Vec<Fetch>,
+    /// Links to pages of other shards that were found.
+    pub links_crossing: u64,
+    /// URLs sent to other shards.
+    pub urls_sent: u64,
+    /// Bytes of the messages that they were sent in.
+    pub bytes_sent: u64,
+}
+
+/// Is told how many pages were fetched; `false`: to stop.
+pub type Proceed<'a> = &'a mut dyn FnMut(u64) -> bool;
+
+/// Why a crawl did not come to its end.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum CrawlError {
+    /// It was told to stop.
+    #[error("stopped")]
+    Stopped,
+    /// A shard failed, or waits for nothing: a fault of ringcrawl.
+    #[error("a crawl failed: {0}")]
+    Failed(String),
+}
+
+/// Crawls to the end.
+pub fn crawl(setting: &Setting<'_>, proceed: Proceed<'_>) -> Result<Observed, CrawlError> {
+    let mut crawl = Crawl::new(setting)?;
+    let mut rounds = 0u64;
+    loop {
+        crawl.turn()?;
+        if crawl.ended.iter().all(|ended| *ended) {
+            break;
+        }
+        rounds += 1;
+        if rounds.is_multiple_of(ROUNDS_UNTOLD) && !proceed(crawl.observed.fetches.len() as u64) {
+            return Err(CrawlError::Stopped);
+        }
+        crawl.supervise();
+        crawl.advance()?;
+    }
+    for shard in &mut crawl.shards {
+        crawl.observed.links_crossing += shard.stats().links_crossing;
+    }
+    Ok(crawl.observed)
+}
+
+struct Crawl<'a> {
+    web: &'a GraphWeb,
+    rng_seed: u64,
+    limits: Limits,
+    shards: Vec<Shard>,
+    disks: Vec<ForgetfulDisk>,
+    writer: CaptureWriter,
+    supervisor: Supervisor,
+    partition: Partition,
+    /// When it is told next how much waits in each shard.
+    next_note: Instant,
+    pages_max: u64,
+    phase: Phase,
+    clock: WallClock,
+    now: Instant,
+    /// What is to happen, the first on top.
+    events: BinaryHeap<Reverse<Due>>,
+    numbered: u64,
+    /// Shards that something happened to since their last turn.
+    awake: Vec<bool>,
+    /// The order of their turns.
+    turns: Vec<usize>,
+    rng: Rng,
+    ended: Vec<bool>,
+    observed: Observed,
+}
+
+/// Something that is to happen.
+enum Event {
+    /// A response has come.
+    Fetched(usize, Rc<FetchJob>),
+    /// A name server answers that a host of this name has this address.
+    Answered(usize, u64, DnsAnswer),
+    /// A message of a shard gets to another one.
+    Delivered { from: u16, to: u16, bytes: Vec<u8> },
+}
+
+/// When it is to happen, and as which of all.
+struct Due {
+    at: Instant,
+    number: u64,
+    event: Event,
+}
+
+impl PartialEq for Due {
+    fn eq(&self, other: &Due) -> bool {
+        self.number == other.number
+    }
+}
+
+impl Eq for Due {}
+
+impl PartialOrd for Due {
+    fn partial_cmp(&self, other: &Due) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Due {
+    fn cmp(&self, other: &Due) -> std::cmp::Ordering {
+        (self.at, self.number).cmp(&(other.at, other.number))
+    }
+}
+
+impl<'a> Crawl<'a> {
+    fn new(setting: &Setting<'a>) -> Result<Crawl<'a>, CrawlError> {
+        let failed = |error: ringcrawl_warc::StoreError| CrawlError::Failed(error.to_string());
+        let count = setting.shards.max(1);
+        let mut config = setting.config.clone();
+        config.exchange.ring_bytes = config.ring_bytes(count);
+        let config = Arc::new(config);
+        let partition = setting.partition.clone().unwrap_or_else(|| Partition::new(&config.partition, count));
+        let scope = Scope::new(&config.scope, setting.seeds);
+        let clock = WallClock::reading(Instant::ZERO, BEGUN);
+        let setup = Setup {
+            clock,
+            ranks: Arc::clone(&setting.ranks),
+            replicated: setting.replicated.clone(),
+            ..Setup::new(Arc::clone(&config), partition.clone(), scope, setting.rng_seed, LEDGER_ENTRIES)
+        };
+        let mut shards = Vec::new();
+        for index in 0..count {
+            let mut shard = Shard::new(Setup { index, ..setup.clone() }).map_err(failed)?;
+            let own = setting.seeds.iter().filter(|url| partition.giver_of(url) == index).cloned().collect();
+            shard.handle(Instant::ZERO, Input::Command(Command::Seeds(own)));
+            shards.push(shard);
+        }
+        let count = shards.len();
+        Ok(Crawl {
+            web: setting.web,
+            rng_seed: setting.rng_seed,
+            limits: config.fetch.limits(),
+            shards,
+            disks: std::iter::repeat_with(ForgetfulDisk::default).take(count).collect(),
+            writer: CaptureWriter::new(config.store.packing()).map_err(failed)?,
+            supervisor: Supervisor::new(config.crawl.pages_max, Duration::ZERO),
+            partition,
+            next_note: Instant::ZERO,
+            pages_max: config.crawl.pages_max,
+            phase: Phase::Run,
+            clock,
+            now: Instant::ZERO,
+            events: BinaryHeap::new(),
+            numbered: 0,
+            awake: vec![true; count],
+            turns: Vec::new(),
+            rng: Rng::new(setting.rng_seed),
+            ended: vec![false; count],
+            observed: Observed::default(),
+        })
+    }
+
+    /// Every shard that is awake gets its turn, in an order that is drawn: who comes first at one instant gets a host that several ask.
+    fn turn(&mut self) -> Result<(), CrawlError> {
+        let mut turns = std::mem::take(&mut self.turns);
+        turns.clear();
+        turns.extend(
+            (0..self.shards.len()).filter(|index| std::mem::take(&mut self.awake[*index]) && !self.ended[*index]),
+        );
+        for last in (1..turns.len()).rev() {
+            turns.swap(last, self.rng.index(last + 1));
+        }
+        for index in turns.iter().copied() {
+            while let Some(effect) = self.shards[index].poll(self.now) {
+                self.carry_out(index, effect)?;
+            }
+        }
+        self.turns = turns;
+        Ok(())
+    }
+
+    fn carry_out(&mut self, index: usize, effect: Effect) -> Result<(), CrawlError> {
+        match effect {
+            Effect::Fetch(job) => {
+                let took = GraphWeb::latency(job.url.host(), self.rng_seed);
+                self.later(took, Event::Fetched(index, job));
+            }
+            Effect::Ask(query) => {
+                let answer = match query.family {
+                    Family::V4 => DnsAnswer::Addrs(vec![GraphWeb::address(&query.name)], NAME_HOLDS, None),
+                    Family::V6 => DnsAnswer::None(Some(NAME_HOLDS)),
+                };
+                self.later(NAME_TIME, Event::Answered(index, query.lookup, answer));
+            }
+            Effect::Send(message) => {
+                if let Some((Header { kind: MessageKind::Urls, .. }, _)) = Header::read(&message.bytes) {
+                    self.observed.urls_sent += message.urls;
+                    self.observed.bytes_sent += message.bytes.len() as u64;
+                }
+                let event = Event::Delivered { from: index as u16, to: message.to, bytes: message.bytes };
+                self.later(MESSAGE_TIME, event);
+            }
+            Effect::Disk(op) => {
+                let end = self.disks[index].carry_out(op);
+                self.shards[index].handle(self.now, Input::Disk(end));
+            }
+            Effect::Read(reading) => {
+                let page = Box::new(reading.read(&mut self.writer));
+                self.shards[index].handle(self.now, Input::Read(page));
+            }
+            // No dictionary pays where nothing is kept.
+            Effect::Train(_) => self.shards[index].handle(self.now, Input::Trained(None)),
+            // No fetch takes so long.
+            Effect::Hurry(_) | Effect::Note(_) => {}
+            Effect::End(Ok(())) => self.ended[index] = true,
+            Effect::End(Err(why)) => return Err(CrawlError::Failed(why)),
+        }
+        Ok(())
+    }
+
+    /// The housekeeping thread looks where it may see something: when nothing is on its way, or enough was fetched.
+    fn supervise(&mut self) {
+        if let Some(owners) = self.partition.owners().filter(|_| self.now >= self.next_note) {
+            let queued = self.shards.iter_mut().map(|shard| shard.stats().queued);
+            queued.enumerate().for_each(|(shard, urls)| owners.note_waiting(shard, urls));
+            self.next_note = self.now + LOOK;
+        }
+        let pages = self.observed.fetches.len() as u64;
+        let has_enough = self.pages_max > 0 && pages >= self.pages_max && self.phase == Phase::Run;
+        if !self.events.is_empty() && !has_enough {
+            return;
+        }
+        let reports: Vec<ShardReport> = self.shards.iter().map(Shard::report).collect();
+        // A quiet crawl is over when it is seen twice.
+        for _ in 0..2 {
+            let phase = self.supervisor.look(Observation {
+                is_uneven: false,
+                elapsed: self.now.since(Instant::ZERO),
+                reports: &reports,
+                pages,
+                wanted: Phase::Run,
+                has_ended: false,
+            });
+            if phase > self.phase {
+                self.phase = phase;
+                for (shard, awake) in self.shards.iter_mut().zip(&mut self.awake) {
+                    shard.handle(self.now, Input::Command(Command::Enter(phase)));
+                    *awake = true;
+                }
+            }
+        }
+    }
+
+    /// The clock goes on to what happens next.
+    fn advance(&mut self) -> Result<(), CrawlError> {
+        if self.awake.contains(&true) {
+            return Ok(());
+        }
+        let live = self.shards.iter().zip(&self.ended).filter(|(_, ended)| !**ended);
+        let due = live.filter_map(|(shard, _)| shard.next_due()).min().map(|due| due.max(self.now + TICK));
+        let event = self.events.peek().map(|Reverse(due)| due.at);
+        let Some(next) = due.into_iter().chain(event).min() else {
+            return Err(CrawlError::Failed(format!("its shards wait for nothing at {:?}", self.now)));
+        };
+        self.now = self.now.max(next);
+        for (shard, awake) in self.shards.iter().zip(&mut self.awake) {
+            *awake |= shard.next_due().is_some_and(|due| due <= self.now);
+        }
+        while self.events.peek().is_some_and(|Reverse(due)| due.at <= self.now)
+            && let Some(Reverse(due)) = self.events.pop()
+        {
+            self.happen(due.event);
+        }
+        Ok(())
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Fetched(shard, job) => {
+                let took = self.now.since(job.began);
+                let (page, transaction) = self.web.answer(&job, self.clock.at(job.began), took, self.limits);
+                if let Some(page) = page {
+                    let (at, bytes) = (self.now.since(Instant::ZERO), self.web.bytes_of(page, &transaction));
+                    self.observed.fetches.push(Fetch { page, shard: shard as u16, at, bytes });
+                }
+                self.tell(shard, Input::Fetched { job: job.id, result: Ok(Box::new(transaction)) });
+            }
+            Event::Answered(shard, lookup, answer) => self.tell(shard, Input::Answered { lookup, answer }),
+            Event::Delivered { from, to, bytes } => self.tell(usize::from(to), Input::Received { from, bytes }),
+        }
+    }
+
+    fn tell(&mut self, shard: usize, input: Input) {
+        self.awake[shard] = true;
+        self.shards[shard].handle(self.now, input);
+    }
+
+    fn later(&mut self, wait: Duration, event: Event) {
+        self.numbered += 1;
+        self.events.push(Reverse(Due { at: self.now + wait, number: self.numbered, event }));
+    }
+}
+
+/// Of the housekeeping thread.
+const LOOK: Duration = Duration::from_millis(25);
+/// How long a message is on its way.
+const MESSAGE_TIME: Duration = Duration::from_millis(1);
+/// How long a name server takes, and how long its answers hold.
+const NAME_TIME: Duration = Duration::from_millis(20);
+const NAME_HOLDS: Duration = Duration::from_secs(7 * 86_400);
+const TICK: Duration = Duration::from_micros(1);
+/// The wall clock's time at the beginning: 2026-01-01.
+const BEGUN: UnixTime = UnixTime::from_micros(1_767_225_600_000_000);
+const ROUNDS_UNTOLD: u64 = 1_024;
+/// As in production.
+const LEDGER_ENTRIES: usize = 1 << 19;

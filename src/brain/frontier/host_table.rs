@@ -1,0 +1,299 @@
+//! The hosts in memory: who is there, who comes in, who is forgotten.
+//!
+//! Decides: at most `frontier.hosts_max` hosts are in memory. A host with nothing to do stays, because what is known of
+//! it (addresses, robots.txt, failures) will be of use, until its place is needed: then the one that has been idle for
+//! longest is forgotten. Should a link lead to it again, it is met anew, with its robots.txt first; of a host that
+//! failed something stays known ([`super::failure_history`]).
+//! A site may have [`TIMES_FREE`] as many hosts with something to do as there are places without one ([`SiteShares`]), so
+//! that one wildcard domain leaves a quarter of them for other sites.
+//! Invariants: no host is forgotten before the instant from which it may be asked again, so nobody is asked sooner for
+//! it; none that has a file to fetch for others.
+//! Limits: `frontier.hosts_max`, and a little more ([`HostTable::admit_beyond_bound`]).
+
+use std::collections::{HashMap, VecDeque};
+use std::ops::{Index, IndexMut};
+
+use super::backlog::Backlog;
+use super::failure_history::FailureHistory;
+use super::host::{Host, State};
+use super::queue::Discipline;
+use super::rests::Rests;
+use super::{STALE_ENTRIES_MIN, TIMES_FREE, host_key};
+use crate::outcome::HostId;
+use crate::site_shares::SiteShares;
+use crate::waits::{Wait, Waits};
+use ringcrawl_base::time::Instant;
+use ringcrawl_config::Politeness;
+use ringcrawl_url::SiteKey;
+
+/// All hosts in memory, by name and by slot.
+#[derive(Debug)]
+pub struct HostTable {
+    hosts: Vec<Host>,
+    by_name: HashMap<Box<str>, HostId>,
+    hosts_max: usize,
+    /// Hosts met; one that was forgotten and met again counts twice.
+    met: u64,
+    /// Hosts that are not idle.
+    active: usize,
+    /// Those of them that only rest.
+    resting: usize,
+    /// Slots of forgotten hosts.
+    free: Vec<HostId>,
+    /// Idle hosts, the longest idle first; an entry whose host was not idle all the time is ignored.
+    idle: VecDeque<(u64, HostId)>,
+    /// Length of `idle` at which such entries are thrown out.
+    idle_max: usize,
+    numbers: u64,
+    /// There was no room when last looked, and nothing has happened since that made any.
+    is_full: bool,
+    failures: FailureHistory,
+    rests: Rests,
+    politeness: Politeness,
+    waits: Waits,
+    discipline: Discipline,
+    /// Hosts that are not idle, by site.
+    shares: SiteShares,
+}
+
+impl HostTable {
+    /// Nobody, and room for `hosts_max` hosts, to which one is so polite.
+    pub fn new(hosts_max: usize, politeness: Politeness) -> HostTable {
+        HostTable {
+            hosts: Vec::new(),
+            by_name: HashMap::new(),
+            hosts_max,
+            met: 0,
+            active: 0,
+            resting: 0,
+            free: Vec::new(),
+            idle: VecDeque::new(),
+            idle_max: STALE_ENTRIES_MIN,
+            numbers: 0,
+            is_full: false,
+            failures: FailureHistory::new((hosts_max / HOSTS_PER_REMEMBERED).max(REMEMBERED_MIN)),
+            rests: Rests::new((hosts_max / HOSTS_PER_REMEMBERED).max(REMEMBERED_MIN)),
+            politeness,
+            waits: Waits::default(),
+            discipline: Discipline::default(),
+            shares: SiteShares::new(HOST_SHARE_PLACES, TIMES_FREE),
+        }
+    }
+
+    /// The same, of hosts whose URLs come in this order.
+    pub fn in_order(self, discipline: Discipline) -> HostTable {
+        HostTable { discipline, ..self }
+    }
+
+    /// Hosts met.
+    pub fn met(&self) -> u64 {
+        self.met
+    }
+
+    /// Hosts in memory.
+    pub fn len(&self) -> usize {
+        self.by_name.len()
+    }
+
+    /// Slots, those of forgotten hosts included.
+    pub fn slots(&self) -> usize {
+        self.hosts.len()
+    }
+
+    /// Hosts that have something to do, now or later, or rest.
+    pub fn active(&self) -> usize {
+        self.active
+    }
+
+    /// Hosts that only rest, with nothing that waits for them.
+    pub fn resting(&self) -> usize {
+        self.resting
+    }
+
+    /// Whether there was no room when last looked.
+    pub fn is_full(&self) -> bool {
+        self.is_full
+    }
+
+    /// The slot of the host of this name, if it is in memory.
+    pub fn find(&self, name: &str) -> Option<HostId> {
+        self.by_name.get(host_key(name)).copied()
+    }
+
+    /// The host in a slot.
+    pub fn get_mut(&mut self, id: HostId) -> Option<&mut Host> {
+        self.hosts.get_mut(id as usize)
+    }
+
+    #[cfg(test)]
+    pub fn iter(&self) -> impl Iterator<Item = &Host> {
+        self.hosts.iter()
+    }
+
+    /// Takes a host in that is not in memory, and to which `linker` has linked; there should be room.
+    pub fn admit(&mut self, name: &str, site: SiteKey, linker: SiteKey) -> HostId {
+        let name = host_key(name);
+        let id = self.free.pop().unwrap_or_else(|| {
+            self.hosts.push(Host::new(""));
+            (self.hosts.len() - 1) as HostId
+        });
+        let mut host = Host::new(name);
+        (host.site, host.linker) = (site, linker);
+        host.backlog = Backlog::new(self.discipline.of(name));
+        if let Some(record) = self.failures.take(name) {
+            host.remember(record);
+        }
+        let terms = self.politeness.host.terms_of(name);
+        host.pace = host.pace.under(terms);
+        host.pace.rest_until(self.rests.take(name, terms.delay.unwrap_or_default()));
+        for (origin, until) in self.rests.take_origins(name) {
+            host.rest_origin(&origin, until);
+        }
+        host.vitals.has_old_trouble = self.rests.take_trouble(name);
+        self[id] = host;
+        self.by_name.insert(name.into(), id);
+        self.met += 1;
+        id
+    }
+
+    /// Rests of an earlier run, for hosts that are met from now on.
+    pub fn rests(&mut self) -> &mut Rests {
+        &mut self.rests
+    }
+
+    /// The slot of a host that others' robots.txt redirect to. They may hold all the room and wait for it, so it comes
+    /// in although there is none, but for a bound.
+    pub fn admit_beyond_bound(&mut self, now: Instant, name: &str, site: SiteKey, linker: SiteKey) -> Option<HostId> {
+        if let Some(id) = self.find(name) {
+            return Some(id);
+        }
+        if !self.make_room(now) && self.len() >= self.hosts_max + self.hosts_max / HOSTS_PER_BEYOND + BEYOND_MIN {
+            return None;
+        }
+        let id = self.admit(name, site, linker);
+        self.note_idle(id);
+        Some(id)
+    }
+
+    /// Whether the host of this name may have a URL: it has something to do already, or it is within its site's share and
+    /// has a place, or gets one.
+    pub fn may_have_url(&mut self, now: Instant, name: &str, site: SiteKey) -> bool {
+        let known = self.find(name);
+        if known.is_some_and(|id| self[id].state() != State::Idle) {
+            return true;
+        }
+        let free = self.hosts_max.saturating_sub(self.active) as u64;
+        self.shares.may_take(site, free) && (known.is_some() || self.make_room(now))
+    }
+
+    /// Whether there is room for another host, when need be that of one that is forgotten.
+    pub fn make_room(&mut self, now: Instant) -> bool {
+        if self.len() < self.hosts_max {
+            return true;
+        }
+        while !self.is_full {
+            let Some((number, id)) = self.idle.pop_front() else { break };
+            let host = &self[id];
+            if !host.is_idle_since(number) {
+                continue;
+            }
+            // Hosts sleep out their delay in the calendar, and an awaited one has something to do.
+            let may_go = host.pace.not_before() <= now && host.robots_wanted.is_empty();
+            debug_assert!(may_go, "{} is idle and cannot be forgotten", host.name);
+            if !may_go {
+                self.idle.push_back((number, id));
+                break;
+            }
+            self.forget(id);
+            if self.len() < self.hosts_max {
+                return true;
+            }
+        }
+        self.is_full = true;
+        false
+    }
+
+    /// How many hosts wait for what.
+    pub fn waits(&self) -> Waits {
+        self.waits
+    }
+
+    /// Says where a host stands now.
+    pub fn set_state(&mut self, id: HostId, state: State) {
+        let wait = self[id].wait_in(state, &self.politeness);
+        self.change_state(id, state, wait);
+    }
+
+    /// Parks a host, which waits for this.
+    pub fn park(&mut self, id: HostId, wait: Wait) {
+        self.change_state(id, State::Parked, Some(wait));
+    }
+
+    fn change_state(&mut self, id: HostId, state: State, wait: Option<Wait>) {
+        let before = std::mem::replace(&mut self[id].wait, wait);
+        self.waits.changed(before, wait);
+        let before = self[id].change_state(state);
+        self.resting -= usize::from(matches!(before, State::Resting(_)));
+        self.resting += usize::from(matches!(state, State::Resting(_)));
+        match (before == State::Idle, state == State::Idle) {
+            (true, false) => {
+                self.active += 1;
+                self.shares.took(self[id].site);
+            }
+            (false, true) => {
+                self.active -= 1;
+                self.shares.gave_back(self[id].site);
+                self.note_idle(id);
+            }
+            _ => {}
+        }
+    }
+
+    /// A host has nothing to do from now on.
+    fn note_idle(&mut self, id: HostId) {
+        if self.idle.len() >= self.idle_max {
+            let hosts = &self.hosts;
+            let is_idle = |number, id: HostId| hosts.get(id as usize).is_some_and(|host| host.is_idle_since(number));
+            self.idle.retain(|(number, id)| is_idle(*number, *id));
+            self.idle_max = 2 * self.idle.len() + STALE_ENTRIES_MIN;
+        }
+        self.numbers += 1;
+        let number = self.numbers;
+        self[id].idle_from(number);
+        self.idle.push_back((number, id));
+        self.is_full = false;
+    }
+
+    fn forget(&mut self, id: HostId) {
+        let host = std::mem::replace(&mut self[id], Host::new(""));
+        self.by_name.remove(&host.name);
+        if let Some(record) = host.record() {
+            self.failures.note(host.name, record);
+        }
+        self.free.push(id);
+    }
+}
+
+/// Slots are ours: an id that this table did not give is a bug.
+impl Index<HostId> for HostTable {
+    type Output = Host;
+
+    fn index(&self, id: HostId) -> &Host {
+        &self.hosts[id as usize]
+    }
+}
+
+impl IndexMut<HostId> for HostTable {
+    fn index_mut(&mut self, id: HostId) -> &mut Host {
+        &mut self.hosts[id as usize]
+    }
+}
+
+/// What is kept of a failed host is a small part of a host, and few have failed when they are forgotten.
+const HOSTS_PER_REMEMBERED: usize = 4;
+const REMEMBERED_MIN: usize = 1_024;
+/// Of so many hosts one more may come in beyond the bound, and a few in any case.
+const HOSTS_PER_BEYOND: usize = 64;
+const BEYOND_MIN: usize = 4;
+/// Places in which the hosts of sites are counted.
+const HOST_SHARE_PLACES: usize = 1 << 16;

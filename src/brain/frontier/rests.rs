@@ -1,0 +1,206 @@
+//! How long hosts must be left alone, as far as that outlives a run.
+//!
+//! Decides: a host whose rest is longer than the usual delay is noted, for the log: after Retry-After, after failures in a row,
+//! or with a Crawl-delay. In the next run no host is asked before the usual delay has passed since that began, and one that is
+//! noted not before its rest is over. Noted is also how a host does, for people ([`crate::trouble`]). The last request
+//! of the run before ended before that, so every gap is kept.
+//! Limits: so many hosts as their table remembers of those that failed. Where there are more, the longest rests are kept, and all
+//! other hosts are left alone for as long as one that was forgotten, up to a minute.
+
+use std::collections::{HashMap, HashSet};
+
+use super::host::ORIGINS_MAX;
+use crate::trouble::HostHealth;
+use ringcrawl_base::time::{Duration, Instant};
+use ringcrawl_url::Url;
+
+/// A host that asks for a longer rest than others.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Rest {
+    /// Its name; or that of an odd port which asks for itself alone, as `http://name:port`.
+    pub host: Box<str>,
+    /// The delay that its robots.txt asks for; zero: none.
+    pub crawl_delay: Duration,
+    /// It is left alone until then; zero: no longer than others.
+    pub until: Instant,
+    /// How it does.
+    pub health: HostHealth,
+}
+
+impl Rest {
+    /// Of a host of which no more is known.
+    pub fn new(host: &str, until: Instant) -> Rest {
+        Rest { host: host.into(), crawl_delay: Duration::ZERO, until, health: HostHealth::default() }
+    }
+}
+
+/// The rests of hosts that an earlier run has met and this one has not.
+#[derive(Debug, Default)]
+pub struct Rests {
+    /// When the run before was broken off, and until when all are left alone.
+    of_all: Option<(Instant, Instant)>,
+    hosts: HashMap<Box<str>, Instant>,
+    /// By host, its odd ports that have asked for themselves alone.
+    origins: HashMap<Box<str>, Vec<(Url, Instant)>>,
+    /// Those of which the log says that something is wrong.
+    troubled: HashSet<Box<str>>,
+    hosts_max: usize,
+}
+
+impl Rests {
+    /// None, and room for `hosts_max` hosts.
+    pub fn new(hosts_max: usize) -> Rests {
+        Rests { hosts_max, ..Rests::default() }
+    }
+
+    /// The run before was broken off before `now`: hosts that are met from now on are left alone for their usual delay, `usual` at
+    /// least.
+    pub fn rest_all(&mut self, now: Instant, usual: Duration) {
+        self.of_all = Some((now, now + usual));
+    }
+
+    /// This one is not asked before `until`: the last word on a host holds.
+    pub fn rest(&mut self, host: &str, until: Instant) {
+        if let Some(origin) = host.contains("://").then(|| Url::parse(host).ok()).flatten() {
+            self.rest_origin(origin, until);
+        } else if self.of_all.is_some_and(|(_, of_all)| until <= of_all) {
+            self.hosts.remove(host);
+        } else if let Some(known) = self.hosts.get_mut(host) {
+            *known = until;
+        } else {
+            if self.hosts.len() >= self.hosts_max {
+                self.forget_shorter();
+            }
+            if self.hosts.len() < self.hosts_max {
+                self.hosts.insert(host.into(), until);
+            }
+        }
+    }
+
+    /// The shorter half makes room: many Crawl-delays must not be in the way of a Retry-After of a day.
+    fn forget_shorter(&mut self) {
+        let mut ends: Vec<Instant> = self.hosts.values().copied().collect();
+        let half = ends.len() / 2;
+        let Some((began, of_all)) = self.of_all.filter(|_| half > 0) else { return };
+        let (_, median, longer) = ends.select_nth_unstable(half);
+        let median = *median;
+        let mut equal = half - longer.iter().filter(|end| **end > median).count().min(half);
+        let mut forgotten = of_all;
+        self.hosts.retain(|_, until| {
+            let is_kept = *until > median || *until == median && equal > 0;
+            equal -= usize::from(*until == median && is_kept);
+            forgotten = if is_kept { forgotten } else { forgotten.max(*until) };
+            is_kept
+        });
+        self.of_all = Some((began, forgotten.min(of_all.max(began + FORGOTTEN_MAX))));
+    }
+
+    /// Where there is no room for it, its host rests.
+    fn rest_origin(&mut self, origin: Url, until: Instant) {
+        let is_over = |until| self.of_all.is_some_and(|(_, of_all)| until <= of_all);
+        if let Some(known) = self.origins.get_mut(origin.host()) {
+            known.retain(|(other, at)| *other != origin && !is_over(*at));
+        }
+        if is_over(until) {
+            return;
+        }
+        let has_room = self.origins.len() < self.hosts_max || self.origins.contains_key(origin.host());
+        let known = has_room.then(|| self.origins.entry(origin.host().into()).or_default());
+        match known.filter(|known| known.len() < ORIGINS_MAX) {
+            Some(known) => known.push((origin, until)),
+            None => {
+                let of_host = self.hosts.get(origin.host()).copied().unwrap_or_default();
+                self.rest(origin.host(), until.max(of_host));
+            }
+        }
+    }
+
+    /// The odd ports of a host that is met now which have asked for themselves alone, and until when they are left alone.
+    pub fn take_origins(&mut self, host: &str) -> Vec<(Url, Instant)> {
+        if self.origins.is_empty() { Vec::new() } else { self.origins.remove(host).unwrap_or_default() }
+    }
+
+    /// Whether the log says that something is wrong with this one: the last word holds.
+    pub fn note_trouble(&mut self, host: &str, has_any: bool) {
+        if !has_any {
+            self.troubled.remove(host);
+        } else if self.troubled.len() < self.hosts_max {
+            self.troubled.insert(host.into());
+        }
+    }
+
+    /// Whether an earlier run has met trouble at a host that is met now.
+    pub fn take_trouble(&mut self, host: &str) -> bool {
+        self.troubled.remove(host)
+    }
+
+    /// Those that hold.
+    pub fn all(&self, now: Instant) -> impl Iterator<Item = (&str, Instant)> {
+        let origins = self.origins.values().flatten().map(|(origin, until)| (origin.as_str(), *until));
+        let hosts = self.hosts.iter().map(|(host, until)| (&**host, *until));
+        hosts.chain(origins).filter(move |(_, until)| *until > now)
+    }
+
+    /// Before when a host that is met now is not asked, whose usual delay is `own`.
+    pub fn take(&mut self, host: &str, own: Duration) -> Instant {
+        let of_all = self.of_all.map(|(broken_off, until)| until.max(broken_off + own)).unwrap_or_default();
+        self.hosts.remove(host).unwrap_or_default().max(of_all)
+    }
+}
+
+/// The longest rest for all hosts on behalf of those that were forgotten.
+const FORGOTTEN_MAX: Duration = Duration::from_secs(60);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A Crawl-delay is short, and there may be very many.
+    #[test]
+    fn a_long_rest_is_kept_however_many_short_ones_there_are() {
+        let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+        let mut rests = Rests::new(100);
+        rests.rest_all(at(0), Duration::from_secs(1));
+        for number in 0..1_000 {
+            rests.rest(&format!("{number}.test"), at(if number % 100 == 50 { 86_400 } else { 10 }));
+        }
+        for number in 0..1_000 {
+            let until = rests.take(&format!("{number}.test"), Duration::ZERO);
+            assert_eq!(until, at(if number % 100 == 50 { 86_400 } else { 10 }), "{number}");
+        }
+        // Where all are long, as many as there is room for are kept, and no other host waits for a day.
+        let mut rests = Rests::new(100);
+        rests.rest_all(at(0), Duration::from_secs(1));
+        (0..200).for_each(|number| rests.rest(&format!("{number}.test"), at(86_400)));
+        let kept = (0..200).map(|number| rests.take(&format!("{number}.test"), Duration::ZERO));
+        let kept: Vec<Instant> = kept.collect();
+        assert!(kept.iter().filter(|until| **until == at(86_400)).count() >= 50);
+        assert!(kept.iter().all(|until| [at(60), at(86_400)].contains(until)));
+    }
+
+    #[test]
+    fn the_last_word_holds_and_the_usual_delay_for_all() {
+        let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+        let mut rests = Rests::new(2);
+        rests.rest_all(at(0), Duration::from_secs(1));
+        for (host, seconds) in
+            [("a.test", 10), ("b.test", 20), ("a.test", 30), ("b.test", 1), ("c.test", 40), ("d.test", 50)]
+        {
+            rests.rest(host, at(seconds));
+        }
+        let taken = ["a.test", "b.test", "c.test", "d.test", "a.test"].map(|host| rests.take(host, Duration::ZERO));
+        assert_eq!(taken, [at(30), at(30), at(40), at(50), at(30)], "there was no room for the shortest");
+        assert_eq!(rests.take("e.test", Duration::from_secs(37)), at(37), "its own delay is longer");
+        // Each odd port has its own, as far as there is room.
+        let origin = |port| format!("http://a.test:{port}/");
+        (1_000..1_000 + ORIGINS_MAX).for_each(|port| rests.rest(&origin(port), at(60)));
+        (1_000..1_004).for_each(|port| rests.rest(&origin(port), at(1)));
+        (2_000..2_004).for_each(|port| rests.rest(&origin(port), at(70)));
+        assert_eq!(rests.take("a.test", Duration::ZERO), at(30));
+        rests.rest(&origin(3_000), at(80));
+        let kept = rests.take_origins("a.test");
+        assert_eq!((kept.len(), kept.iter().filter(|(_, until)| *until == at(70)).count()), (ORIGINS_MAX, 4));
+        assert_eq!(rests.take("a.test", Duration::ZERO), at(80), "there was no room for that port");
+        assert_eq!(Rests::new(2).take("e.test", Duration::from_secs(7)), Instant::ZERO, "there was no run before");
+    }
+}

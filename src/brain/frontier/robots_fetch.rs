@@ -1,0 +1,297 @@
+//! What a robots.txt that came means for its origin, and where one that redirects leads.
+//!
+//! Decides: robots.txt that cannot be had forbids everything (RFC 9309 section 2.3.1.4). One that redirects is followed,
+//! also to other hosts and sites; the rules at the end hold for the origin that was asked first, whatever their path
+//! (section 2.3.1.2). Each hop belongs to the host of its URL, which fetches it under its own delays and turns: an origin
+//! only asks for it ([`RobotsFiles`]) and waits. More than `robots.redirects_max` hops count
+//! as no robots.txt; hops that come back to where they have been are begun once more, and then it cannot be had. How long a file holds, its response says, within `robots.ttl_min` and `robots.ttl`. A hop that cannot be had is tried again, each as often as an own robots.txt would be.
+//! Invariants: nobody but the shard that owns a host asks it; what is not known forbids.
+//! Limits: redirects of [`TARGET_BYTES_MAX`] bytes; [`HOST_FILES_MAX`] files wait for one host. Who finds no place, or
+//! loses it to another, asks again after [`ASK_AGAIN`], which costs no try.
+//!
+//! [`RobotsFiles`]: super::robots_files::RobotsFiles
+
+use super::Frontier;
+use super::origin::{RulesStep, robots_wait};
+use super::robots_files::{ASK_AGAIN, Asked, Asker, Finding};
+use super::robots_message::{RobotsAnswer, RobotsRequest, RobotsResult};
+use crate::outcome::{FetchJob, Fetched, HostId, Outcome};
+use ringcrawl_base::time::Instant;
+use ringcrawl_base::{Failure, Truncated};
+use ringcrawl_robots::{self as robots, Rules};
+use ringcrawl_url::{SiteKey, Url};
+
+impl Frontier {
+    /// Requests for hosts of other shards, with the shard that each is for.
+    pub fn take_robots_requests(&mut self) -> Vec<(u16, RobotsRequest)> {
+        self.robots_files.take_requests()
+    }
+
+    /// Another shard wants to know what a file on one of our hosts says.
+    pub fn robots_requested(&mut self, now: Instant, from: u16, request: &RobotsRequest) {
+        if self.settings.partition.home_of(request.url.host()) != self.settings.shard {
+            return;
+        }
+        if let Asked::Known(finding) = self.ask(now, Asker::Shard(from), &request.url) {
+            self.robots_files.tell(from, &request.url, finding);
+        }
+    }
+
+    /// The next answer to another shard, with the shard that it is for.
+    pub fn next_robots_answer(&mut self, now: Instant) -> Option<(u16, RobotsAnswer)> {
+        self.robots_files.next_answer(now)
+    }
+
+    /// Whether another shard waits for an answer that is there.
+    pub fn has_robots_answers(&self) -> bool {
+        self.robots_files.has_answers()
+    }
+
+    /// Another shard answers. What nobody waits for, or was not asked of another shard, is ignored.
+    pub fn robots_answered(&mut self, now: Instant, answer: RobotsAnswer) {
+        if !self.robots_files.is_requested(&answer.url) {
+            return;
+        }
+        let holds_max = self.settings.robots.ttl.max(self.settings.politeness.retry_after_max);
+        let until = now + answer.holds.min(holds_max);
+        let result = answer.result.map(|rules| self.rules_cache.keep(rules));
+        self.file_came(now, &answer.url, (result, until));
+        self.trim_rules();
+    }
+
+    /// A file came that was fetched as a robots.txt: the host's own, or one that others were sent to.
+    pub(super) fn robots_fetched(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome) {
+        let finding = self.finding(now, job, outcome);
+        let host = &mut self.hosts[job.host];
+        host.robots_wanted.retain(|url| *url != job.url);
+        host.file_came(&job.url);
+        let name = host.name.clone();
+        let own = host.origins.iter().position(|origin| origin.robots_url(&name).as_ref() == Some(&job.url));
+        // One that is known for its failures alone has nobody who waits for its rules.
+        let own = own.filter(|index| host.origins[*index].wants_own(now) && host.waits_for_rules(*index));
+        // Before it learns: a way that comes back to where it was has what these files said forgotten.
+        match own {
+            // Another file may have taken its place among those that are waited for: who waited asks again.
+            None if !self.robots_files.holds(&job.url) => {
+                self.robots_files.keep(&job.url, finding.clone(), &self.rules_cache);
+            }
+            _ => self.file_came(now, &job.url, finding.clone()),
+        }
+        if let Some(index) = own {
+            self.learn(now, job.host, index, finding);
+        }
+    }
+
+    /// What the outcome says of the file, and until when.
+    fn finding(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome) -> Finding {
+        let settings = &self.settings;
+        let (mut retry_after, mut stated, mut is_file) = (None, None, false);
+        if let Outcome::Fetched(fetched) = outcome {
+            stated = fetched.fresh_for;
+        }
+        let result = match outcome {
+            // Who is not let in has not read what is allowed.
+            Outcome::Fetched(fetched) if fetched.wall.is_some() => {
+                RobotsResult::Unreachable(Failure::RobotsUnreachable)
+            }
+            Outcome::Fetched(fetched) if (300..400).contains(&fetched.status) => match &fetched.redirect {
+                Some(target) if target.as_str().len() <= TARGET_BYTES_MAX => RobotsResult::Redirect(target.clone()),
+                Some(_) => RobotsResult::Unreachable(Failure::RobotsUnreachable),
+                // It leads nowhere: as if there were no robots.txt.
+                None => RobotsResult::Rules(Rules::allow_all()),
+            },
+            Outcome::Fetched(fetched) => match robots::meaning(fetched.status) {
+                robots::Meaning::Parse if is_torn(fetched, settings.robots.body_bytes_max) => {
+                    RobotsResult::Unreachable(Failure::RobotsUnreachable)
+                }
+                robots::Meaning::Parse => match &fetched.rules {
+                    Some(rules) => {
+                        is_file = true;
+                        RobotsResult::Rules(rules.clone())
+                    }
+                    None => RobotsResult::Unreachable(Failure::RobotsUnreachable),
+                },
+                robots::Meaning::AllowAll => RobotsResult::Rules(Rules::allow_all()),
+                robots::Meaning::Unreachable => {
+                    retry_after = fetched.retry_after;
+                    RobotsResult::Unreachable(Failure::RobotsServerError)
+                }
+            },
+            // A server's TLS does not mend from one try to the next, and says more than that robots.txt is missing.
+            Outcome::Failed(failure) if failure.is_of_tls() => RobotsResult::Refused(*failure),
+            Outcome::Failed(Failure::ConnectRefused) => RobotsResult::Unreachable(Failure::ConnectRefused),
+            Outcome::Failed(_) | Outcome::Resolved { .. } | Outcome::NoAddress { .. } => {
+                RobotsResult::Unreachable(Failure::RobotsUnreachable)
+            }
+        };
+        let until = match &result {
+            RobotsResult::Rules(_) | RobotsResult::Redirect(_) => {
+                let ttl = settings.robots.ttl;
+                now + stated.map_or(ttl, |stated| stated.max(settings.robots.ttl_min).min(ttl))
+            }
+            RobotsResult::Unreachable(why) => {
+                let asked = retry_after.unwrap_or_default().min(settings.politeness.retry_after_max);
+                now + asked.max(robots_wait(*why, 0, settings))
+            }
+            // From the instant on at which the host can act on it: it may rest for longer than a verdict holds.
+            RobotsResult::Refused(_) => now.max(self.hosts[job.host].pace.not_before()) + settings.robots.ttl,
+        };
+        let keep = |rules| if is_file { self.rules_cache.keep(rules) } else { self.rules_cache.allow_all() };
+        (result.map(keep), until)
+    }
+
+    /// Tells all who wait for a file what it says, and keeps that for those who come later.
+    pub(super) fn file_came(&mut self, now: Instant, url: &Url, finding: Finding) {
+        let askers = self.robots_files.answered(url);
+        // What came last holds, also where nobody waited for it.
+        if askers.is_empty() && !self.robots_files.holds(url) {
+            return;
+        }
+        self.robots_files.keep(url, finding.clone(), &self.rules_cache);
+        for asker in askers {
+            match asker {
+                Asker::Shard(shard) => self.robots_files.tell(shard, url, finding.clone()),
+                Asker::Origin(id, index) => {
+                    // It may have been given up meanwhile, and asked again by itself, or forgotten.
+                    let origin = self.hosts.get_mut(id).and_then(|host| host.origins.get(usize::from(index)));
+                    if origin.is_some_and(|origin| origin.waits_for(url)) {
+                        self.learn(now, id, usize::from(index), finding.clone());
+                    }
+                }
+            }
+        }
+    }
+
+    /// What the file says that an origin looks for its rules in, now: follows redirects as far as they are known.
+    pub(super) fn learn(&mut self, now: Instant, id: HostId, index: usize, finding: Finding) {
+        let mut finding = finding;
+        loop {
+            let allow_all = self.rules_cache.allow_all();
+            let host = &mut self.hosts[id];
+            let may_act = now.max(host.pace.not_before());
+            let own = host.origins[index].robots_url(&host.name);
+            let origin = &mut host.origins[index];
+            match origin.learn(now, may_act, finding, own.as_ref(), &allow_all, &self.settings) {
+                RulesStep::Settled => break,
+                RulesStep::Again(files) => {
+                    files.iter().chain(&own).for_each(|file| self.robots_files.forget(file));
+                    break;
+                }
+                // Files that others want of this host do without rules that are sent elsewhere. Asked for all the
+                // same, they would have each other asked for without end, where each host's robots.txt leads to the
+                // other's file.
+                RulesStep::Ask(_) if !host.has_url_for(index) => {
+                    host.origins[index].wait(now, false);
+                    break;
+                }
+                RulesStep::Ask(target) => match self.ask(now, Asker::Origin(id, index as u8), &target) {
+                    Asked::Known(known) => finding = known,
+                    asked => return self.wait_for_file(now, id, index, &asked),
+                },
+            }
+        }
+        let host = &mut self.hosts[id];
+        let politeness = &self.settings.politeness;
+        host.obey_crawl_delay(politeness);
+        if let Some(own) = host.origins[index].robots_url(&host.name) {
+            host.obey_own_delay(now, &own, politeness);
+        }
+        let longest = host.longest_crawl_delay(politeness);
+        if std::mem::replace(&mut host.vitals.noted_crawl_delay, longest) != longest {
+            self.note_rest(id, now);
+        }
+        let host = &mut self.hosts[id];
+        if host.state().may_be_woken() {
+            let at = host.pace.not_before();
+            self.schedule(id, now, at);
+        }
+        self.note_rules(id, index);
+        self.note_way(now, id, index);
+    }
+
+    /// An origin has waited for long, or its next try is due, where it was sent to by a redirect.
+    pub(super) fn ask_again(&mut self, now: Instant, id: HostId, index: usize) {
+        let origin = &mut self.hosts[id].origins[index];
+        let Some((target, is_noted)) = origin.asks_for() else { return origin.forget() };
+        if is_noted && self.robots_files.remind(now, &target) {
+            return self.hosts[id].origins[index].wait(now + ASK_AGAIN, true);
+        }
+        match self.ask(now, Asker::Origin(id, index as u8), &target) {
+            Asked::Known(finding) => self.learn(now, id, index, finding),
+            asked => self.wait_for_file(now, id, index, &asked),
+        }
+    }
+
+    fn wait_for_file(&mut self, now: Instant, id: HostId, index: usize, asked: &Asked) {
+        // Whoever takes another host in may have forgotten this one, had it nothing to do.
+        let origin = self.hosts.get_mut(id).and_then(|host| host.origins.get_mut(index));
+        if let Some(origin) = origin {
+            origin.wait(now + ASK_AGAIN, !matches!(asked, Asked::Full));
+        }
+    }
+
+    /// Asks for a file that somebody was sent to.
+    fn ask(&mut self, now: Instant, asker: Asker, url: &Url) -> Asked {
+        let owner = self.settings.partition.home_of(url.host());
+        let is_ours = owner == self.settings.shard;
+        if let Some(finding) = is_ours.then(|| self.known_at_host(now, url)).flatten() {
+            return Asked::Known(finding);
+        }
+        let asking_site = match asker {
+            Asker::Origin(id, _) => self.hosts.get_mut(id).map(|host| host.site),
+            Asker::Shard(_) => None,
+        };
+        let asked = self.robots_files.ask(now, asker, asking_site, url);
+        let Asked::New { displaced } = &asked else { return asked };
+        if let Some(displaced) = displaced
+            && let Some(id) = self.hosts.find(displaced.host())
+        {
+            self.hosts[id].robots_wanted.retain(|wanted| *wanted != **displaced);
+        }
+        if !is_ours {
+            self.robots_files.request(now, owner, url);
+            return asked;
+        }
+        let site = SiteKey::of_host(self.settings.rng_seed, url.host());
+        // Whose robots.txt leads there answers for what its name costs.
+        let id = self.hosts.admit_beyond_bound(now, url.host(), site, asking_site.unwrap_or_default());
+        let Some(id) = id.filter(|id| self.hosts[*id].robots_wanted.len() < HOST_FILES_MAX) else {
+            self.robots_files.withdraw(url);
+            return Asked::Full;
+        };
+        let host = &mut self.hosts[id];
+        host.robots_wanted.push(url.clone());
+        if host.state().may_be_woken() {
+            let at = host.pace.not_before();
+            self.schedule(id, now, at);
+        }
+        asked
+    }
+
+    /// What is known of a file without asking for it: its host was given up, or has it as its own robots.txt.
+    fn known_at_host(&mut self, now: Instant, url: &Url) -> Option<Finding> {
+        let host = &self.hosts[self.hosts.find(url.host())?];
+        if let Some(given_up) = host.pace.given_up().filter(|given_up| given_up.until > now) {
+            return Some((RobotsResult::Refused(Failure::RobotsUnreachable), given_up.until));
+        }
+        if let Some(until) = host.dead_until(url, now) {
+            return Some((RobotsResult::Refused(Failure::RobotsUnreachable), until));
+        }
+        let origin = host.origins.iter().find(|origin| origin.robots_url(&host.name).as_ref() == Some(url))?;
+        origin.own_finding(now)
+    }
+}
+
+/// Whether rules may be missing at the end, such as the one that forbids all: then nothing is known.
+fn is_torn(fetched: &Fetched, bytes_max: usize) -> bool {
+    match fetched.truncated {
+        None => false,
+        Some(Truncated::Length) => fetched.body_bytes < bytes_max as u64,
+        Some(Truncated::Time | Truncated::Disconnect | Truncated::Unspecified) => true,
+    }
+}
+
+/// A redirect to a longer address is not followed, and nothing is known.
+const TARGET_BYTES_MAX: usize = 512;
+/// Files that one host is to fetch for others, at once.
+const HOST_FILES_MAX: usize = 16;

@@ -1,0 +1,118 @@
+//! The parts of the configuration that the frontier of one shard follows.
+
+use std::sync::Arc;
+
+use super::importance::{Level, TOP_LEVEL};
+use super::queue::Discipline;
+use crate::kinds;
+use crate::politeness::Retries;
+use crate::route::Partition;
+use ringcrawl_base::time::{Duration, WallClock};
+use ringcrawl_config::Operators;
+use ringcrawl_config::{self as config, Config, UrlOrder};
+
+/// What is configured, as one shard's share.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub(super) politeness: config::Politeness,
+    pub(super) retries: Retries,
+    pub(super) operators: Arc<Operators>,
+    pub(super) robots: config::Robots,
+    pub(super) partition: Partition,
+    /// Which of the partition's shards this is.
+    pub(super) shard: u16,
+    /// Several shards may have URLs of one host.
+    pub(super) shares_hosts: bool,
+    /// URLs of other shards wait until there is nothing else at all.
+    pub(super) crosses_over: bool,
+    pub(super) deadline: Duration,
+    pub(super) order: UrlOrder,
+    /// For what the order goes by.
+    pub(super) order_bytes_max: u64,
+    pub(super) ram_bytes_max: u64,
+    pub(super) host_head_urls: usize,
+    pub(super) hosts_max: usize,
+    /// What a host fetches is less for another one: the crawl has so many pages alone.
+    pub(super) has_page_budget: bool,
+    pub(super) detects_traps: bool,
+    pub(super) traps_bytes_max: u64,
+    pub(super) in_flight_max: usize,
+    /// The crawl's randomness.
+    pub(super) rng_seed: u64,
+    pub(super) rules_bytes_max: u64,
+    pub(super) resolving_max: usize,
+    pub(super) families: config::Families,
+    /// So long before a request its address is asked for.
+    pub(super) resolve_lead: Duration,
+    /// Addresses are used so long past their time while no name server answers.
+    pub(super) stale_max: Duration,
+    /// The wall clock.
+    pub(super) clock: WallClock,
+}
+
+impl Settings {
+    /// The settings of shard `shard` of `partition`.
+    pub fn new(config: &Config, partition: Partition, shard: u16, rng_seed: u64) -> Settings {
+        let shards = u64::from(partition.shards());
+        let crosses_over = config.exchange.mode == config::ExchangeMode::CrossOver;
+        Settings {
+            politeness: config.politeness.clone(),
+            retries: Retries::new(&config.politeness, &config.retry),
+            operators: Arc::default(),
+            robots: config.robots.clone(),
+            shares_hosts: shards > 1 && !config.keeps_hosts(),
+            crosses_over,
+            partition,
+            shard,
+            deadline: config.fetch.deadline,
+            order: config.frontier.order,
+            order_bytes_max: config.frontier.order_ram_bytes_max / shards,
+            ram_bytes_max: config.frontier.ram_bytes_max / shards,
+            host_head_urls: config.frontier.host_head_urls.max(1),
+            hosts_max: config.frontier.hosts_max.div_ceil(shards).max(1) as usize,
+            has_page_budget: config.crawl.pages_max > 0,
+            detects_traps: config.traps.detect == config::TrapDetection::Yield,
+            traps_bytes_max: config.traps.ram_bytes_max / shards,
+            in_flight_max: config.fetch.in_flight_max,
+            rng_seed,
+            rules_bytes_max: config.robots.ram_bytes_max / shards,
+            resolving_max: config.dns.in_flight_max.max(1),
+            families: config.dns.families,
+            resolve_lead: config.dns.timeout,
+            stale_max: config.dns.stale_max,
+            clock: WallClock::default(),
+        }
+    }
+
+    /// In which order a host's URLs come.
+    pub(super) fn discipline(&self) -> Discipline {
+        match self.order {
+            UrlOrder::DepthFirst => Discipline::Newest,
+            UrlOrder::Random => Discipline::Drawn(self.rng_seed),
+            UrlOrder::BreadthFirst | UrlOrder::Backlinks | UrlOrder::Rank => Discipline::Oldest,
+        }
+    }
+
+    /// Pages of a host that are not looked at.
+    pub(super) fn free_pages(&self) -> u32 {
+        if self.has_page_budget { kinds::FREE_PAGES_OF_BUDGET } else { kinds::FREE_PAGES }
+    }
+
+    /// How many levels URLs have.
+    pub(super) fn levels(&self) -> Level {
+        match self.order {
+            UrlOrder::Backlinks | UrlOrder::Rank => TOP_LEVEL + 1,
+            UrlOrder::BreadthFirst | UrlOrder::DepthFirst | UrlOrder::Random => 1,
+        }
+    }
+
+    /// The same, where this is the wall clock.
+    pub fn by(self, clock: WallClock) -> Settings {
+        Settings { clock, ..self }
+    }
+
+    /// The same, where these operators are known.
+    pub fn knowing(self, operators: Arc<Operators>) -> Settings {
+        Settings { operators, ..self }
+    }
+}

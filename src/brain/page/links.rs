@@ -1,0 +1,203 @@
+//! The links of a response.
+//!
+//! Decides: which way links are looked for in it, by what it is and what the configuration wants; what header fields say
+//! counts for every document, its body's links only for those that are read. Of robots.txt it is the sitemaps. What was named as a
+//! sitemap (`Hops::is_sitemap`) is judged by its bytes, whatever the server says that it is.
+//! What a page of HTML embeds is taken, too, where that is configured; not of what was fetched as an embed itself, as such a chain
+//! would have no end that a depth bounds.
+//! Invariants: no more than a [`Budget`] of links a response.
+//! Leaves to others: which links are followed (`shard`), what becomes of advice against them ([`super`]).
+
+use std::borrow::Cow;
+
+use crate::hops::Hops;
+use crate::outcome::FetchJob;
+use crate::stats::Totals;
+use ringcrawl_config::{Config, Documents, Embeds, Sitemaps};
+use ringcrawl_html::{self as html, Document, FieldLink, Format, Kind, Kinds, Page, Summary, Xml};
+use ringcrawl_http as http;
+
+/// A link of a page.
+pub struct PageLink<'a> {
+    /// Where it was found.
+    pub kind: Kind,
+    /// Where it leads.
+    pub url: &'a str,
+    /// The page embeds what is there.
+    pub is_embed: bool,
+    /// Its `rel` advises against it.
+    pub is_advised_against: bool,
+    /// Of the page itself, what it leads to.
+    pub format: Format,
+    /// A URL that was not given before has room.
+    pub has_room: bool,
+}
+
+/// What is looked through.
+pub struct Response<'a> {
+    /// Its header fields.
+    pub headers: &'a http::Headers,
+    /// What its Content-Type fields say together.
+    pub content_type: Option<&'a [u8]>,
+    /// After content decoding.
+    pub body: &'a [u8],
+}
+
+impl<'a> PageLink<'a> {
+    /// One of which nothing more is said.
+    fn plain(kind: Kind, url: &'a str, has_room: bool) -> PageLink<'a> {
+        PageLink { kind, url, is_embed: false, is_advised_against: false, format: Format::Page, has_room }
+    }
+}
+
+/// Gives the links of a page's response to `out`, which says whether one is new to it, and takes none that is new where there is no
+/// room. Returns what was found, `None` when it is no document that is looked through, and what those that were dropped were beyond.
+pub fn page(
+    job: &FetchJob,
+    response: &Response,
+    config: &Config,
+    stats: &mut Totals,
+    out: &mut dyn FnMut(PageLink) -> bool,
+) -> (Option<Summary>, Option<&'static str>) {
+    let Response { headers, content_type, body } = *response;
+    let header = content_type.map(String::from_utf8_lossy);
+    let budget = &mut config.links.budget();
+    let page = |body| Page { body, content_type: header.as_deref(), url: &job.url, agent: config.agent.token() };
+    let mut found = None;
+    let said = Document::of(content_type, body);
+    let mut document = said;
+    let mut unpacked: Cow<[u8]> = body.into();
+    if Hops::from_bits(job.depth).is_sitemap() && config.links.documents != Documents::Html {
+        if let Some((listing, text)) = sitemap(body, &config.fetch.limits()) {
+            (document, unpacked) = (listing, text);
+        }
+    } else if document == Document::Gzip && config.links.documents != Documents::Html {
+        // Most of these files are archives: their beginning tells.
+        let limits = config.fetch.limits();
+        let beginning =
+            http::gunzip(body, &http::Limits { body_bytes_max: limits.body_bytes_max.min(4_096), ..limits });
+        document = match Document::of(None, &beginning) {
+            listing @ (Document::Xml | Document::Text) => {
+                unpacked = http::gunzip(body, &limits).into();
+                listing
+            }
+            _ => Document::Other,
+        };
+    }
+    if document == Document::Xml && config.links.documents != Documents::Html {
+        match html::scan_xml(&page(&unpacked), &Kinds::FOLLOW, budget, &mut |kind, url| {
+            out(PageLink::plain(kind, url.as_str(), true));
+        }) {
+            Xml::Listing(summary) => {
+                stats.listings += 1;
+                stats.sitemaps += u64::from(summary.sitemap.is_some());
+                found = Some(*summary);
+            }
+            Xml::Html => document = Document::Html,
+            // It was named as a sitemap, and is a page.
+            Xml::Other if said == Document::Html => document = said,
+            Xml::Other => {}
+        }
+    }
+    match document {
+        Document::Html => {
+            let embeds = config.links.embeds != Embeds::Off && !Hops::from_bits(job.depth).is_embed();
+            let kinds = if embeds { &Kinds::EMBED } else { &Kinds::FOLLOW };
+            let summary = html::scan(&page(&unpacked), kinds, budget, &mut |found| {
+                out(PageLink {
+                    kind: found.kind,
+                    url: found.url.as_str(),
+                    is_embed: found.kind.is_embed(found.rel),
+                    is_advised_against: found.is_advised_against,
+                    format: found.format,
+                    has_room: found.has_room,
+                })
+            });
+            found = Some(summary);
+        }
+        Document::Text if config.links.documents == Documents::All => {
+            let summary = html::scan_lines(&page(&unpacked), &Kinds::FOLLOW, budget, &mut |kind, url| {
+                out(PageLink::plain(kind, url.as_str(), true));
+            });
+            stats.listings += u64::from(summary.links > 0);
+            found = Some(summary);
+        }
+        Document::Pdf => stats.pdfs += 1,
+        _ => {}
+    }
+    // Most responses have none of these fields.
+    let none = || Summary::none(encoding_rs::UTF_8);
+    let mut of_field = |link: FieldLink| {
+        let FieldLink { kind, url, format, has_room } = link;
+        out(PageLink { format, ..PageLink::plain(kind, url.as_str(), has_room) })
+    };
+    let (mut has_links, mut has_refreshed) = (false, false);
+    for (name, value) in headers.iter() {
+        let is = |written: &str| name.eq_ignore_ascii_case(written.as_bytes());
+        match name.len() {
+            4 => has_links |= is("link"),
+            // The first one counts.
+            7 if !has_refreshed && is("refresh") => {
+                has_refreshed = true;
+                let summary = found.get_or_insert_with(none);
+                html::scan_refresh_field(value, &job.url, budget, summary, &mut of_field);
+            }
+            10 | 12 if is("robots-tag") || is("x-robots-tag") => {
+                html::hear_robots_tag(value, config.agent.token(), found.get_or_insert_with(none));
+            }
+            _ => {}
+        }
+    }
+    if has_links {
+        let (values, summary) = (headers.all("link"), found.get_or_insert_with(none));
+        html::scan_link_fields(values, &job.url, &Kinds::FOLLOW, budget, summary, &mut of_field);
+    }
+    if let Some(summary) = &found {
+        stats.links += summary.links as u64;
+        stats.links_dropped += summary.dropped as u64;
+    }
+    (found, budget.exceeded())
+}
+
+/// What was named as a sitemap and is one by its bytes, which may be packed twice: by whoever made the file, and by a server that packs all
+/// files. The sitemaps protocol (sitemaps.org, "Sitemap file location", "Other Sitemap formats") knows XML and text with a URL a line,
+/// each maybe in gzip, and no media types: servers send any.
+fn sitemap<'a>(body: &'a [u8], limits: &http::Limits) -> Option<(Document, Cow<'a, [u8]>)> {
+    let mut text: Cow<[u8]> = body.into();
+    for _ in 0..PACKED_MAX {
+        if Document::of(None, &text) == Document::Gzip {
+            text = http::gunzip(&text, limits).into();
+        }
+    }
+    match Document::of(None, &text) {
+        Document::Xml => Some((Document::Xml, text)),
+        Document::Text if begins_as_url(&text) => Some((Document::Text, text)),
+        _ => None,
+    }
+}
+
+/// Whether the first line is a URL, as that of a text that lists URLs is.
+fn begins_as_url(text: &[u8]) -> bool {
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text).trim_ascii_start();
+    [&b"http://"[..], b"https://"]
+        .iter()
+        .any(|scheme| text.get(..scheme.len()).is_some_and(|beginning| beginning.eq_ignore_ascii_case(scheme)))
+}
+
+/// How often a sitemap may be packed.
+const PACKED_MAX: usize = 2;
+
+/// Gives the sitemaps that robots.txt names to `out`, where they are wanted.
+pub fn sitemaps(job: &FetchJob, sitemaps: &[Box<str>], config: &Config, out: &mut dyn FnMut(&str)) {
+    if config.links.sitemaps == Sitemaps::Robots {
+        let mut budget = config.links.budget();
+        for sitemap in sitemaps {
+            if budget.admits(sitemap)
+                && let Ok(url) = job.url.join(sitemap)
+                && budget.took(url.as_str().len(), true)
+            {
+                out(url.as_str());
+            }
+        }
+    }
+}

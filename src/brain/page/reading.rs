@@ -1,0 +1,119 @@
+//! A long response, read beside its shard.
+//!
+//! Decides: what is short enough for the shard's own turn ([`PageReader::read_short`]): `fetch.short_bytes_max` bytes as
+//! they came, [`DECODED_TIMES`] times as many as content, one coding at most, and no gzip file. Whatever such a response
+//! holds, it is read within 20 ms. Every other one is a [`LongResponse`], which the hands carry out where it holds up nobody.
+//! Why bytes: they are known before the work is done, and the same for every machine and run.
+//! Invariants: pure; a [`LongResponse`] comes to what the shard would have made of the response itself.
+//! Leaves to others: where it is done (`pump`), what comes of it (`shard`).
+
+use super::{Page, PageReader, decode};
+use crate::outcome::{FetchJob, Fetched};
+use crate::stats::Totals;
+use crate::transaction::Transaction;
+use ringcrawl_base::stage::{self, Stage};
+use ringcrawl_base::time::UnixTime;
+use ringcrawl_http::{self as http, Decoder};
+use ringcrawl_warc::{CaptureWriter, Names, Records, StoreError};
+
+/// A response that is to be read, with all that is needed for it.
+#[derive(Clone, Debug)]
+pub struct LongResponse {
+    job: FetchJob,
+    transaction: Box<Transaction>,
+    reader: PageReader,
+    /// For its records.
+    names: Names,
+}
+
+/// A response that was read elsewhere.
+#[derive(Debug)]
+pub struct PageRead {
+    reading: Box<LongResponse>,
+    /// What the frontier needs of it.
+    pub fetched: Fetched,
+    /// What was counted.
+    pub stats: Totals,
+    /// Whether it is a page in the sense of the counters.
+    pub is_page: bool,
+    /// Its records, if it is stored.
+    pub records: Option<Result<Records, StoreError>>,
+}
+
+impl PageReader {
+    /// Reads the response to `job` if it is short, and counts what it is.
+    pub fn read_short<'a>(
+        &self,
+        job: &'a FetchJob,
+        transaction: &'a Transaction,
+        decoder: &'a mut Decoder,
+        stats: &mut Totals,
+    ) -> Option<Page<'a>> {
+        let response = &transaction.response;
+        let bytes_max = self.config.fetch.short_bytes_max;
+        if response.body.len() > bytes_max || http::is_coded_twice(&response.headers) {
+            return None;
+        }
+        let limits = self.limits(job.kind);
+        let content_bytes_max = bytes_max.saturating_mul(DECODED_TIMES).min(limits.body_bytes_max);
+        // Who claims to be long need not be read as far as that to be believed; who lies is read elsewhere, too.
+        if http::claimed_bytes(&response.headers, &response.body) >= content_bytes_max as u64
+            && content_bytes_max < limits.body_bytes_max
+        {
+            return None;
+        }
+        let decoded = decode(decoder, response, &http::Limits { body_bytes_max: content_bytes_max, ..limits });
+        let may_be_longer = decoded.bytes.len() >= content_bytes_max && content_bytes_max < limits.body_bytes_max;
+        if may_be_longer || decoded.bytes.starts_with(GZIP) {
+            return None;
+        }
+        Some(self.find(job, transaction, decoded, stats))
+    }
+
+    /// The response to `job`, to be read elsewhere; its records get these names.
+    pub fn reading(&self, job: FetchJob, transaction: Box<Transaction>, names: Names) -> Box<LongResponse> {
+        Box::new(LongResponse { job, transaction, reader: self.clone(), names })
+    }
+}
+
+impl LongResponse {
+    /// Reads it.
+    pub fn read(self: Box<Self>, writer: &mut CaptureWriter) -> PageRead {
+        let mut stats = Totals::default();
+        let mut decoder = Decoder::default();
+        let page = self.reader.read(&self.job, &self.transaction, &mut decoder, &mut stats);
+        let records = {
+            let _stage = stage::enter(Stage::Store);
+            page.store(|capture| writer.records(capture, self.names.clone()))
+        };
+        let (is_page, fetched) = (page.is_page(), page.into_fetched());
+        PageRead { fetched, stats, is_page, records, reading: self }
+    }
+
+    /// What was fetched.
+    pub fn job(&self) -> &FetchJob {
+        &self.job
+    }
+}
+
+impl PageRead {
+    /// What was fetched.
+    pub fn job(&self) -> &FetchJob {
+        &self.reading.job
+    }
+
+    /// When its request began.
+    pub fn started(&self) -> UnixTime {
+        self.reading.transaction.started
+    }
+
+    /// To be read once more, for other names.
+    pub fn again(self, names: Names) -> Box<LongResponse> {
+        Box::new(LongResponse { names, ..*self.reading })
+    }
+}
+
+/// How many times as long as short bytes that came their content may be.
+const DECODED_TIMES: usize = 4;
+/// How a gzip file begins: its content is looked through, too.
+const GZIP: &[u8] = &[0x1f, 0x8b];

@@ -1,0 +1,549 @@
+//! The rests of kinds of URLs that complain or fail while their host's other kinds do not.
+//!
+//! Decides: a kind of URLs speaks for itself alone where others were answered well since it complained last: anyone
+//! may link to a broken script forty times. It rests alone then, longer each time. It is the host's voice as soon as
+//! another kind has complained lately, too (of those that were answered well before, where it is one of these), or as
+//! some of its URLs, or of one that complained shortly before, were answered well between two complaints: a limiter
+//! lets some of each kind through, and an overloaded server nothing.
+//! One script has as many names as one likes. So kinds that never were answered well are in *doubt* together after
+//! one of them has complained or failed: they have a tenth of the host's time while others wait, those that only
+//! strangers link to apart from the host's own.
+//! A kind whose last complaint was charged to its host is in doubt as well, and yields to others.
+//! After [`BROKEN_FROM`] complaints beside others that are answered, URLs of a kind that never was have one try each,
+//! those of the host's own pages after two hours of it;
+//! and a kind that has done nothing else for six hours is given up for a while, so that a crawl ends.
+//! Invariants: pure; a Retry-After is always obeyed by the host or the origin; where nothing else waits, or not among
+//! the next [`PUT_OFF_MAX`], no doubt holds a URL up.
+//! Limits: [`KINDS_MAX`] kinds that complained are known; of more, the one whose rest ends first is forgotten. Of
+//! [`FINE_MAX`] kinds it is known that they were answered well; one that is forgotten is like one that never was. Which
+//! URLs only strangers link to is not known of those that an earlier run has found, nor where hosts are on several shards.
+
+use super::pace::STORM_MAX;
+use super::streak::GIVEN_UP_FOR;
+use ringcrawl_base::time::{Duration, Instant};
+use ringcrawl_config::Politeness;
+
+/// The kinds of a host's URLs that were answered well, as hashes.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct FineKinds(Vec<u32>);
+
+/// Of which kind a URL is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KindOfUrl {
+    /// A hash of the kind, other for what only strangers link to.
+    pub kind: u32,
+    /// Only other sites link to it.
+    pub is_strangers: bool,
+}
+
+/// What is known of the kinds of a host that have complained.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct KindRest {
+    complained: Vec<Complained>,
+    /// URLs that were answered well.
+    well: u32,
+    /// URLs that had been answered well when one complained or failed last.
+    bad_at: Option<u32>,
+    /// The kind that complained or failed last of those that never were answered well, and URLs that had been
+    /// answered well then.
+    of_unknown: Option<(u32, u32)>,
+    /// The kind that complained last of those that were answered well before, and URLs that had been answered well
+    /// then.
+    of_fine: Option<(u32, u32)>,
+    /// The kind that was answered well last of those that had complained, and URLs that had been answered well then.
+    mended: Option<(u32, u32)>,
+    /// Until when kinds in doubt are left alone while others wait.
+    doubt_until: [Instant; 3],
+    /// The last response was a complaint, or none came: others are asked before that URL is tried again.
+    others_first: bool,
+    /// Hashes of the URLs that complained last, the latest first; 0: none.
+    urls: [u32; URLS],
+    lap: Lap,
+    /// URLs that were put off since the last request.
+    put_off: u32,
+}
+
+/// Looking through the URLs that were put off with their kinds: some of them after each end of a rest.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Lap {
+    /// When the next rest ends.
+    next: Instant,
+    /// So many were put off again.
+    put_off: u32,
+}
+
+/// A kind that complained.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Complained {
+    /// A hash of the kind.
+    kind: u32,
+    /// Complaints beside others that were answered well, since one of its own was.
+    own: u32,
+    /// The first of these.
+    since: Instant,
+    /// URLs of other kinds that had been answered well by its last complaint, and all of its own.
+    well: u32,
+    /// One of its own was answered well since.
+    is_mended: bool,
+    /// It was answered well before, and what it said last is its host's.
+    is_in_doubt: bool,
+    until: Instant,
+    /// Until when all its URLs end.
+    given_up_until: Instant,
+}
+
+impl FineKinds {
+    /// A URL of this kind was answered well. One to which only strangers link displaces no other.
+    pub fn note(&mut self, of: KindOfUrl) {
+        if self.has(of.kind) {
+            return;
+        }
+        if self.0.len() < FINE_MAX {
+            self.0.push(of.kind);
+        } else if let Some(place) = self.0.get_mut(of.kind as usize % FINE_MAX).filter(|_| !of.is_strangers) {
+            *place = of.kind;
+        }
+    }
+
+    /// Whether one was, as far as is known.
+    pub fn has(&self, kind: u32) -> bool {
+        self.0.contains(&kind)
+    }
+
+    /// Whether one is known that is not `kind`.
+    fn has_another(&self, kind: u32) -> bool {
+        self.0.iter().any(|known| *known != kind)
+    }
+
+    /// Whether none is known.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl KindRest {
+    /// A URL of this kind was answered well; `None`: that says nothing of its kind.
+    pub fn is_fine(&mut self, kind: Option<u32>) {
+        (self.others_first, self.put_off) = (false, 0);
+        self.well = self.well.wrapping_add(1);
+        let well = self.well.wrapping_add(1);
+        let Some(kind) = kind else { return };
+        let Some(known) = self.complained.iter_mut().find(|known| known.kind == kind) else { return };
+        if !known.is_mended {
+            self.mended = Some((kind, self.well));
+        }
+        // What waits for it is looked through now.
+        if known.until > Instant::ZERO || known.is_in_doubt {
+            self.lap.next = Instant::ZERO;
+        }
+        *known = Complained { kind, well, is_mended: true, ..Complained::default() };
+    }
+
+    /// The URL of this hash complained; whether it did so before, as far as is known.
+    pub fn url_complained(&mut self, url: u32) -> bool {
+        self.others_first = true;
+        // Those before it move on by one place, and it comes first.
+        let mut moved = url;
+        for known in &mut self.urls {
+            std::mem::swap(known, &mut moved);
+            if moved == url {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Whether others are to be asked before what failed is tried again.
+    pub fn others_first(&self) -> bool {
+        self.others_first
+    }
+
+    /// A URL of this kind complained and named no time, or `failed` to be answered and took so long. Whether that is
+    /// the kind's own, and not its host's.
+    pub fn complained(
+        &mut self,
+        now: Instant,
+        (kind, fine): (u32, &FineKinds),
+        failed: Option<Duration>,
+        politeness: &Politeness,
+    ) -> bool {
+        (self.others_first, self.put_off) = (true, 0);
+        let (was_fine, well) = (fine.has(kind), self.well);
+        let has_lately =
+            |last: Option<(u32, u32)>, most| last.is_some_and(|(of, at)| of != kind && well.wrapping_sub(at) <= most);
+        let has_another = has_lately(if was_fine { self.of_fine } else { self.of_unknown }, LATELY);
+        let has_another_mended = has_lately(self.mended, MENDED_LATELY);
+        let known = self.complained.iter().position(|known| known.kind == kind);
+        let at = known.unwrap_or_else(|| self.admit(kind));
+        let Some(this) = self.complained.get_mut(at) else { return false };
+        // An overloaded server has answered nothing since.
+        let others_are_fine = fine.has_another(kind)
+            && match known {
+                Some(_) => this.well != well,
+                None => self.bad_at != Some(well),
+            };
+        // A limiter lets some through.
+        let is_limited = this.is_mended || has_another_mended;
+        self.bad_at = Some(well);
+        // What never worked may fail as often as it likes.
+        let is_own = others_are_fine && (!is_limited && !has_another || !was_fine && failed.is_some());
+        (this.well, this.is_mended, this.is_in_doubt) = (well, false, was_fine && !is_own);
+        if others_are_fine && (is_own || !was_fine) {
+            this.own = this.own.saturating_add(1);
+            this.since = if this.own == 1 { now } else { this.since };
+            if this.own >= BROKEN_FROM && now.since(this.since) >= STORM_MAX {
+                this.given_up_until = now + GIVEN_UP_FOR;
+            }
+        }
+        if this.own > 0 && (is_own || !was_fine) {
+            let doublings =
+                if was_fine { (this.own - 1).min(DOUBLINGS_MAX) } else { this.own.min(UNKNOWN_DOUBLINGS_MAX) };
+            let doubled = politeness.retry_delay * (1 << doublings);
+            this.until = match failed {
+                // A single dropped response does not predict the next one.
+                Some(took) if was_fine && this.own == 1 => now + took * FAILED_REST_FACTOR,
+                _ => now + doubled.min(politeness.backoff_max.max(politeness.retry_delay)),
+            };
+            self.lap.next = self.lap.next.min(this.until);
+        }
+        match was_fine {
+            true => self.of_fine = Some((kind, well)),
+            false => self.of_unknown = Some((kind, well)),
+        }
+        is_own
+    }
+
+    /// What a URL of this kind said has cost its host so much time, which now rests until then. Kinds of which
+    /// nothing good is known, and such as speak for their host, are left alone for longer while others wait.
+    pub fn doubt(&mut self, rests_until: Instant, of: KindOfUrl, fine: &FineKinds, cost: Duration) {
+        let until = rests_until + (cost * DOUBT_FACTOR).min(DOUBT_MAX);
+        let known = self.complained.iter_mut().find(|known| known.kind == of.kind);
+        let place = match fine.has(of.kind) {
+            true => {
+                known.into_iter().for_each(|known| known.is_in_doubt = true);
+                OF_FINE
+            }
+            false => usize::from(of.is_strangers),
+        };
+        self.doubt_until.get_mut(place).into_iter().for_each(|of_these| *of_these = until.max(*of_these));
+        self.lap.next = self.lap.next.min(until);
+    }
+
+    /// A place for a kind that complains for the first time, as far as is known.
+    fn admit(&mut self, kind: u32) -> usize {
+        let new = Complained { kind, well: self.well, ..Complained::default() };
+        if self.complained.len() < KINDS_MAX {
+            self.complained.push(new);
+            return self.complained.len() - 1;
+        }
+        let first = self.complained.iter().enumerate().min_by_key(|(_, known)| known.until);
+        let at = first.map_or(0, |(at, _)| at);
+        self.complained.get_mut(at).into_iter().for_each(|place| *place = new);
+        at
+    }
+
+    /// Whether URLs of this kind have been refused so often that another try of one is in vain. A part of the host's own may be
+    /// under maintenance, and nobody may know any more that it worked before.
+    pub fn is_broken(&self, now: Instant, of: KindOfUrl, fine: &FineKinds) -> bool {
+        let lasts_min = if of.is_strangers { Duration::ZERO } else { MAINTENANCE_MAX };
+        let is_broken = |known: &Complained| known.own >= BROKEN_FROM && now.since(known.since) >= lasts_min;
+        !fine.has(of.kind) && self.find(of.kind).is_some_and(is_broken)
+    }
+
+    /// Whether URLs of this kind end without a request.
+    pub fn is_given_up(&self, now: Instant, kind: u32) -> bool {
+        self.find(kind).is_some_and(|known| known.given_up_until > now)
+    }
+
+    /// When the next rest of a kind ends; `None`: none rests.
+    pub fn next_end(&self, now: Instant) -> Option<Instant> {
+        let ends = self.complained.iter().map(|known| known.until).chain(self.doubt_until);
+        ends.filter(|end| *end > now).min()
+    }
+
+    /// Until when URLs of this kind are left alone; `None`: they are not.
+    pub fn rests_until(&self, now: Instant, of: KindOfUrl, fine: &FineKinds) -> Option<Instant> {
+        let known = self.find(of.kind);
+        let place = match fine.has(of.kind) {
+            true => known.filter(|known| known.is_in_doubt).map(|_| OF_FINE),
+            false => Some(usize::from(of.is_strangers)),
+        };
+        let doubt_until = place.and_then(|place| self.doubt_until.get(place)).copied();
+        known.map(|known| known.until).max(doubt_until).filter(|until| *until > now)
+    }
+
+    /// Until when this kind is left alone for its own complaints.
+    pub fn alone_until(&self, now: Instant, kind: u32) -> Option<Instant> {
+        self.find(kind).map(|known| known.until).filter(|until| *until > now)
+    }
+
+    /// Nothing else waits: there is no doubt any more. Until when there was, at the latest; `None`: there was none.
+    pub fn end_doubt(&mut self, now: Instant) -> Option<Instant> {
+        self.put_off = 0;
+        let ended = std::mem::take(&mut self.doubt_until).into_iter().filter(|until| *until > now).max();
+        ended.inspect(|_| self.lap.next = Instant::ZERO)
+    }
+
+    /// Whether the URLs that were put off without a time are left alone: after each end of a rest they are looked
+    /// through until [`LAP_MAX`] have been put off again.
+    pub fn is_lap_over(&mut self, now: Instant) -> bool {
+        let Some(next) = self.next_end(now) else {
+            self.lap = Lap::default();
+            return false;
+        };
+        if self.lap.next <= now {
+            self.lap = Lap { next, put_off: 0 };
+        }
+        self.lap.put_off >= LAP_MAX
+    }
+
+    /// A URL is put off, as its kind rests; it may have been before.
+    pub fn is_put_off(&mut self, is_again: bool) {
+        self.put_off = self.put_off.saturating_add(1);
+        self.lap.put_off = self.lap.put_off.saturating_add(u32::from(is_again));
+    }
+
+    /// Whether so many were put off that others are looked for no longer.
+    pub fn are_many_put_off(&self) -> bool {
+        self.put_off >= PUT_OFF_MAX
+    }
+
+    fn find(&self, kind: u32) -> Option<&Complained> {
+        self.complained.iter().find(|known| known.kind == kind)
+    }
+}
+
+/// The place of kinds that were answered well among those in doubt; before it those of the host's own pages, and of
+/// strangers.
+const OF_FINE: usize = 2;
+/// What is in doubt has a tenth of the time.
+const DOUBT_FACTOR: u32 = 9;
+const DOUBT_MAX: Duration = Duration::from_secs(3_600);
+/// A rest is doubled so often at most, so that a few URLs of a kind are asked for while it is under maintenance.
+const DOUBLINGS_MAX: u32 = 6;
+/// The same of one that never was answered well: its URLs have not many tries.
+const UNKNOWN_DOUBLINGS_MAX: u32 = 3;
+/// A kind whose first failure was waited for rests for so many times that wait.
+const FAILED_REST_FACTOR: u32 = 3;
+/// Complaints that are a kind's own.
+const BROKEN_FROM: u32 = 8;
+/// So long a part that will work again may be broken.
+const MAINTENANCE_MAX: Duration = Duration::from_secs(2 * 3_600);
+const KINDS_MAX: usize = 16;
+const URLS: usize = 8;
+/// A millisecond's work.
+const LAP_MAX: u32 = 256;
+/// A host may have a million URLs, all of kinds in doubt: each that is put off moves to another queue.
+const PUT_OFF_MAX: u32 = 1_024;
+/// A complaint is not forgotten before so many URLs were answered well.
+const LATELY: u32 = 16;
+/// A limiter has let some of a kind through, and meets another kind within so many that were answered well.
+const MENDED_LATELY: u32 = 64;
+/// Kinds of a host that are known to be answered well: 256 bytes.
+const FINE_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ringcrawl_config::Config;
+
+    fn at(seconds: u64) -> Instant {
+        Instant::ZERO + Duration::from_secs(seconds)
+    }
+
+    /// A host, and what it has answered well.
+    #[derive(Default)]
+    struct Bed {
+        rest: KindRest,
+        fine: FineKinds,
+    }
+
+    impl Bed {
+        fn are_fine(&mut self, kinds: &[u32]) {
+            for kind in kinds {
+                self.fine.note(KindOfUrl { kind: *kind, is_strangers: false });
+                self.rest.is_fine(Some(*kind));
+            }
+        }
+
+        fn ends_badly(&mut self, now: u64, kind: u32, failed: Option<Duration>) -> bool {
+            let politeness = Politeness { retry_delay: Duration::from_secs(10), ..Config::default().politeness };
+            self.rest.complained(at(now), (kind, &self.fine), failed, &politeness)
+        }
+
+        /// Whether a complaint is the kind's own.
+        fn complains(&mut self, now: u64, kind: u32) -> bool {
+            self.ends_badly(now, kind, None)
+        }
+
+        fn fails(&mut self, now: u64, kind: u32) -> bool {
+            self.ends_badly(now, kind, Some(Duration::from_secs(20)))
+        }
+
+        /// A complaint made the host rest for ten seconds.
+        fn doubt(&mut self, now: u64, kind: u32, is_strangers: bool) {
+            let of = KindOfUrl { kind, is_strangers };
+            self.rest.doubt(at(now + 10), of, &self.fine, Duration::from_secs(10));
+        }
+
+        /// For how many seconds it rests, linked to by the host itself or only by strangers.
+        fn rests(&self, now: u64, kind: u32) -> [u64; 2] {
+            [false, true].map(|is_strangers| {
+                let until = self.rest.rests_until(at(now), KindOfUrl { kind, is_strangers }, &self.fine);
+                until.map_or(0, |until| until.since(at(now)).as_secs())
+            })
+        }
+    }
+
+    #[test]
+    fn a_part_that_worked_rests_alone_and_longer_each_time_until_it_is_given_up() {
+        let mut bed = Bed::default();
+        bed.are_fine(&[7, 8]);
+        let (mut now, mut rests) = (0, Vec::new());
+        while !bed.rest.is_given_up(at(now), 7) {
+            bed.are_fine(&[8]);
+            assert!(bed.complains(now, 7));
+            let [rest, _] = bed.rests(now, 7);
+            assert_eq!((bed.rests(now, 8), bed.rest.next_end(at(now))), ([0, 0], Some(at(now + rest))));
+            rests.push(rest);
+            now += rest;
+        }
+        assert_eq!((&rests[..9], rests.len()), (&[10, 20, 40, 80, 160, 320, 640, 640, 640][..], 40));
+        let given_up = now - rests[39];
+        assert!(given_up >= 6 * 3_600 && !bed.rest.is_given_up(at(given_up + 3_601), 7), "{given_up}");
+        bed.are_fine(&[7]);
+        assert!(!bed.rest.is_given_up(at(now), 7));
+        assert_eq!(bed.rests(now, 7), [0, 0]);
+    }
+
+    #[test]
+    fn what_never_worked_speaks_for_itself_while_it_is_alone() {
+        let mut bed = Bed::default();
+        assert!(!bed.complains(1, 40) && !bed.fails(1, 41), "nothing was ever fine");
+        let mut bed = Bed::default();
+        bed.are_fine(&[8]);
+        assert!(bed.complains(0, 7) && (1..9).all(|now| !bed.complains(now, 7)), "others are asked next");
+        bed.are_fine(&[8]);
+        assert!(bed.complains(9, 7) && !bed.complains(9, 40), "another one, lately");
+        bed.are_fine(&[8]);
+        assert!(!bed.complains(9, 7));
+        (0..17).for_each(|_| bed.are_fine(&[8]));
+        assert!(bed.complains(9, 41));
+        bed.are_fine(&[8]);
+        assert!(bed.fails(1, 50) && !bed.fails(1, 51) && !bed.fails(1, 50), "others are asked next");
+        bed.are_fine(&[8]);
+        assert!(bed.fails(1, 52) && !bed.complains(1, 53));
+        // Each URL of a kind that never worked beside others has one try in the end: those that strangers link to soon.
+        let is_broken = |bed: &Bed, now| {
+            [false, true]
+                .map(|is_strangers| bed.rest.is_broken(at(now), KindOfUrl { kind: 9, is_strangers }, &bed.fine))
+        };
+        for _ in 0..BROKEN_FROM {
+            assert_eq!(is_broken(&bed, 1 + 7_200), [false; 2]);
+            bed.are_fine(&[8]);
+            bed.complains(1, 9);
+        }
+        assert_eq!([7_200, 1 + 7_200].map(|now| is_broken(&bed, now)), [[false, true], [true; 2]]);
+        bed.are_fine(&[9]);
+        assert_eq!(is_broken(&bed, 1 + 7_200), [false; 2]);
+    }
+
+    /// Scripts that never worked, under as many names as there are.
+    #[test]
+    fn what_is_in_doubt_has_a_tenth_of_the_time_while_others_wait() {
+        let mut bed = Bed::default();
+        bed.are_fine(&[8]);
+        bed.complains(0, 40);
+        bed.doubt(0, 40, true);
+        assert_eq!([40, 41, 8].map(|kind| bed.rests(0, kind)), [[20, 100], [0, 100], [0, 0]], "strangers link to it");
+        bed.doubt(0, 42, false);
+        assert_eq!([40, 41, 8].map(|kind| bed.rests(50, kind)), [[50, 50], [50, 50], [0, 0]]);
+        bed.are_fine(&[41]);
+        assert_eq!([40, 41].map(|kind| bed.rests(50, kind)), [[50, 50], [0, 0]]);
+        assert_eq!((bed.rest.end_doubt(at(50)), bed.rests(50, 40)), (Some(at(100)), [0, 0]));
+        assert_eq!(bed.rest.end_doubt(at(50)), None);
+    }
+
+    /// Maintenance: what was answered well before says nothing of now.
+    #[test]
+    fn what_is_answered_no_more_is_the_host() {
+        let mut bed = Bed::default();
+        bed.are_fine(&[7, 8]);
+        let own: Vec<bool> = [7, 7, 8, 7, 9, 8].map(|kind| bed.complains(1, kind)).into();
+        assert_eq!(own, [true, false, false, false, false, false]);
+        bed.doubt(1, 7, false);
+        assert_eq!([7, 8, 9].map(|kind| bed.rests(1, kind)[0]), [100, 100, 0], "those that were fine are in doubt");
+        bed.are_fine(&[7]);
+        assert_eq!(bed.rests(1, 7), [0, 0]);
+    }
+
+    /// A limiter lets some of each kind through; an overloaded server answers nothing else.
+    #[test]
+    fn what_complains_now_and_then_is_the_host() {
+        let mut bed = Bed::default();
+        for round in 0..9 {
+            bed.are_fine(&[7, 8]);
+            // The first of all may be one page's, and rests no longer than the host would.
+            assert_eq!((bed.complains(1, 7), bed.rests(1, 7)[0]), if round == 0 { (true, 10) } else { (false, 0) });
+            assert!(!bed.complains(1, 8));
+        }
+        // One kind alone complains of late, while others are answered.
+        (0..20).for_each(|_| bed.are_fine(&[8]));
+        bed.are_fine(&[7]);
+        assert!(!bed.complains(1, 7), "some are let through");
+        for rest in [10, 20, 40] {
+            bed.are_fine(&[8]);
+            assert_eq!((bed.complains(1, 7), bed.rests(1, 7)[0]), (true, rest));
+        }
+        // Of another kind some were let through a while ago, and not so long ago.
+        for (between, is_own) in [(100, true), (30, false)] {
+            let mut bed = Bed::default();
+            bed.are_fine(&[6, 7, 8]);
+            assert!(bed.complains(1, 6));
+            bed.are_fine(&[6]);
+            (0..between).for_each(|_| bed.are_fine(&[8]));
+            assert_eq!(bed.complains(1, 7), is_own, "{between}");
+        }
+    }
+
+    #[test]
+    fn some_kinds_are_known_to_be_fine() {
+        let mut fine = FineKinds::default();
+        assert!(fine.is_empty() && !fine.has_another(7));
+        (0..200).for_each(|kind| fine.note(KindOfUrl { kind, is_strangers: false }));
+        (200..400).for_each(|kind| fine.note(KindOfUrl { kind, is_strangers: true }));
+        assert_eq!((0..200).filter(|kind| fine.has(*kind)).count(), FINE_MAX);
+        assert!(fine.has(199) && !fine.has(0) && fine.has_another(199) && !fine.is_empty());
+    }
+
+    #[test]
+    fn urls_that_complained_are_known_for_a_while() {
+        let mut rest = KindRest::default();
+        assert!(!rest.url_complained(1) && !rest.url_complained(2) && rest.url_complained(1) && rest.others_first());
+        (10..17).for_each(|url| assert!(!rest.url_complained(url)));
+        assert!(rest.url_complained(1) && !rest.url_complained(2));
+    }
+
+    /// What was put off is looked through after each end of a rest, and not all the time.
+    #[test]
+    fn a_lap_is_short() {
+        let mut bed = Bed::default();
+        bed.are_fine(&[7, 8]);
+        assert!(!bed.rest.is_lap_over(at(0)), "nothing rests");
+        assert!(bed.complains(0, 7));
+        for now in [0, 10] {
+            for _ in 0..LAP_MAX {
+                assert!(!bed.rest.is_lap_over(at(now)));
+                bed.rest.is_put_off(true);
+            }
+            assert!(bed.rest.is_lap_over(at(now)));
+            bed.are_fine(&[8]);
+            assert!(bed.complains(now, 7));
+        }
+        assert!(!bed.rest.are_many_put_off());
+        (0..PUT_OFF_MAX).for_each(|_| bed.rest.is_put_off(false));
+        assert!(bed.rest.are_many_put_off());
+        bed.are_fine(&[7]);
+        assert!(!bed.rest.is_lap_over(at(11)) && !bed.rest.are_many_put_off());
+    }
+}

@@ -1,0 +1,516 @@
+//! When one host may be asked again.
+//!
+//! Decides: the next request starts no earlier than the host's delay after the *end* of the last one, because only then
+//! is the gap kept as the server measures it, however long the way. The delay is the longest of the configured one, robots.txt's
+//! Crawl-delay and `politeness.response_factor` times what the last response took, as a server that is slow has much to
+//! do (but not where the configured delay is zero); and it is stretched for hosts that are new or complain
+//! ([`super::caution`]). 429 and 503 are given the time that Retry-After asks for (a wall counts as one,
+//! [`crate::outcome::Wall`]): of the whole host, but for odd
+//! ports and kinds that complain alone ([`super::kind_rest`]). A host without an address that may be asked is
+//! given up, and everything that waits for it ends. A line of `politeness.host` gives a host another delay than
+//! `politeness.host_delay`, which Crawl-delay and all the rest may still lengthen: a host's owner has the last word.
+//! Outside of the line's hours the host rests. Where the line allows several requests at once, the delay counts from
+//! the latest end and from the latest beginning; how long a response takes says little then, and makes no delay. There
+//! is one at a time all the same until a host has answered twice, unless it is the operator's own, and as long as a
+//! complaint of it is not forgiven. Complaints about requests that were under way when it complained before are the
+//! same complaint.
+//! Invariants: `not_before` never moves back; a rest that comes of hours is not taken for a wish of the host.
+//! Leaves to others: failures, which are an origin's ([`super::streak`]).
+
+use super::caution::{Caution, Complaint};
+use super::streak::GIVEN_UP_FOR;
+use crate::outcome::Outcome;
+use crate::waits::Wait;
+use ringcrawl_base::Failure;
+use ringcrawl_base::time::{Duration, Instant, UnixTime};
+use ringcrawl_config::{HostTerms, Politeness};
+
+/// The pace of one host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HostPace {
+    not_before: Instant,
+    /// The operator's hours begin then, as far as they have kept it waiting.
+    open_from: Instant,
+    /// The latest end; where several may be under way, the latest beginning or end.
+    latest: Instant,
+    /// When it complained last.
+    complained: Instant,
+    /// Since when it does nothing else.
+    complains_since: Instant,
+    terms: HostTerms,
+    crawl_delay: Duration,
+    /// How long the last response took.
+    took: Duration,
+    caution: Caution,
+    given_up: Option<GivenUp>,
+}
+
+/// Why a host was given up, and until when.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GivenUp {
+    /// How everything that waits for the host ends.
+    pub failure: Failure,
+    /// From then on it may be asked again.
+    pub until: Instant,
+}
+
+/// Whether a try is one of those that a URL and its origin have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Try {
+    /// It is.
+    Counts,
+    /// It was aborted, or an address's fault.
+    Uncounted,
+}
+
+impl HostPace {
+    /// A host that was never asked.
+    pub fn new() -> HostPace {
+        HostPace {
+            not_before: Instant::ZERO,
+            open_from: Instant::ZERO,
+            latest: Instant::ZERO,
+            complained: Instant::ZERO,
+            complains_since: Instant::ZERO,
+            terms: HostTerms::default(),
+            crawl_delay: Duration::ZERO,
+            took: Duration::ZERO,
+            caution: Caution::of_stranger(),
+            given_up: None,
+        }
+    }
+
+    /// A host that was forgotten and is met again.
+    pub fn remembered(given_up: Option<GivenUp>, caution: Caution) -> HostPace {
+        HostPace { given_up, caution, ..HostPace::new() }
+    }
+
+    /// The same host, of which this is agreed.
+    pub fn under(self, terms: HostTerms) -> HostPace {
+        HostPace { terms, ..self }
+    }
+
+    /// Requests that may be under way at once.
+    pub fn requests_max(&self) -> u8 {
+        let may_have = if self.terms.is_mine { self.caution.is_forgiven() } else { self.caution.is_at_ease() };
+        if may_have { self.terms.concurrency } else { 1 }
+    }
+
+    /// Whether there may ever be several.
+    pub fn may_have_several(&self) -> bool {
+        self.terms.concurrency > 1
+    }
+
+    /// Whether it is the operator's own.
+    pub fn is_mine(&self) -> bool {
+        self.terms.is_mine
+    }
+
+    /// It rests until its hours begin, if they have not; it is `wall` by the clock.
+    pub fn keep_hours(&mut self, now: Instant, wall: UnixTime) {
+        if let Some(open_from) = self.terms.hours.and_then(|hours| hours.open_from(now, wall)) {
+            self.open_from = self.open_from.max(open_from);
+        }
+    }
+
+    /// No request before this.
+    pub fn not_before(&self) -> Instant {
+        self.not_before.max(self.open_from)
+    }
+
+    /// The same, whatever the operator's hours: what the host itself has asked for, or its delay.
+    pub fn asked_until(&self) -> Instant {
+        self.not_before
+    }
+
+    /// No request before `at`.
+    pub fn rest_until(&mut self, at: Instant) {
+        self.not_before = self.not_before.max(at);
+    }
+
+    /// The delay that robots.txt asks for, as far as it is obeyed; zero: none.
+    pub fn crawl_delay(&self) -> Duration {
+        self.crawl_delay
+    }
+
+    /// Whether it was asked since it is in memory: only then is it known from when on a Crawl-delay counts.
+    pub fn was_asked(&self) -> bool {
+        self.latest > Instant::ZERO
+    }
+
+    /// The delay after a request.
+    pub fn delay(&self, politeness: &Politeness) -> Duration {
+        let longer = self.usual_delay(politeness).max(self.delay_for_response(politeness));
+        self.caution.stretch(longer, politeness)
+    }
+
+    /// The same for a host that answers at once and never complained.
+    pub fn usual_delay(&self, politeness: &Politeness) -> Duration {
+        self.crawl_delay.max(self.agreed_delay(politeness))
+    }
+
+    /// The delay of the configuration, which every shard knows.
+    pub fn agreed_delay(&self, politeness: &Politeness) -> Duration {
+        self.terms.delay.unwrap_or(politeness.host_delay)
+    }
+
+    /// What keeps it from being asked before `not_before`.
+    pub fn wait(&self, politeness: &Politeness) -> Wait {
+        let for_response = self.delay_for_response(politeness);
+        match () {
+            () if self.open_from > self.not_before => Wait::Hours,
+            () if !self.caution.is_forgiven() => Wait::Complaints,
+            () if for_response > self.usual_delay(politeness) => Wait::ResponseFactor,
+            () if self.crawl_delay > self.agreed_delay(politeness) => Wait::CrawlDelay,
+            () => Wait::HostDelay,
+        }
+    }
+
+    fn delay_for_response(&self, politeness: &Politeness) -> Duration {
+        // A delay of zero is the operator's word that this host may be asked at once.
+        match self.may_have_several() || self.terms.is_mine || self.agreed_delay(politeness).is_zero() {
+            true => Duration::ZERO,
+            false => (self.took * politeness.response_factor).min(politeness.response_delay_max),
+        }
+    }
+
+    /// A request begins, or is over though its outcome does not count yet: where several may be under way, others wait for the delay.
+    pub fn moved(&mut self, now: Instant, politeness: &Politeness) {
+        if self.may_have_several() {
+            self.latest = now;
+            self.rest_until(now + self.delay(politeness));
+        }
+    }
+
+    /// How long the last response took.
+    pub fn took(&self) -> Duration {
+        self.took
+    }
+
+    /// A request ended at `now` that `took` so long; the host may have complained so, and asked to be left alone for a while. Without a
+    /// `complaint` a 429 or 503 is none of the host, but of one origin or kind of URLs. A response that `is_fine` is a page's, and no
+    /// failure.
+    pub fn ended(
+        &mut self,
+        now: Instant,
+        took: Duration,
+        (outcome, is_fine): (&Outcome, bool),
+        complaint: Option<(Complaint, Option<Duration>)>,
+        politeness: &Politeness,
+    ) {
+        // Of several under way one may have waited for us while others ended.
+        self.latest = self.latest.max(now);
+        let mut rest = Duration::ZERO;
+        match outcome {
+            Outcome::Fetched(fetched) if is_overload(fetched.status) || fetched.wall.is_some() => {
+                self.took = took;
+                if let Some((complaint, retry_after)) = complaint {
+                    rest = self.complained(now, now - took, retry_after, complaint, politeness);
+                }
+            }
+            Outcome::Fetched(_) => {
+                self.took = took;
+                // The delay is that before this response: a stranger's holds until it has answered so often.
+                rest = self.delay(politeness);
+                self.caution.answered(is_fine);
+            }
+            // Says nothing of the host: when the proxy is there again, all hosts must be.
+            Outcome::Failed(Failure::ProxyFailed | Failure::ProxyUnreachable) => rest = politeness.retry_delay,
+            Outcome::Failed(failure @ Failure::AddressForbidden) => self.give_up(*failure, now + GIVEN_UP_FOR),
+            // As slow as servers can be.
+            Outcome::Failed(Failure::Deadline | Failure::FirstByteTimeout | Failure::Hurried) => self.took = took,
+            Outcome::Failed(_) | Outcome::Resolved { .. } | Outcome::NoAddress { .. } => {}
+        }
+        self.rest_until(now + rest.max(self.delay(politeness)));
+    }
+
+    /// The server says that it is asked too often, in response to a request that began at `began`. How long it is left alone: for as long as it asks for, or ever longer.
+    fn complained(
+        &mut self,
+        now: Instant,
+        began: Instant,
+        retry_after: Option<Duration>,
+        complaint: Complaint,
+        politeness: &Politeness,
+    ) -> Duration {
+        let is_same = began < self.complained;
+        self.complained = self.complained.max(now);
+        let back_off = if is_same { Duration::ZERO } else { self.caution.is_overloaded(complaint, politeness) };
+        if self.caution.in_row() <= 1 {
+            self.complains_since = now;
+        } else if self.caution.in_row() >= politeness.host_failures_max && now.since(self.complains_since) >= STORM_MAX
+        {
+            self.give_up(Failure::HostDead, now + GIVEN_UP_FOR);
+        }
+        retry_after.map_or(back_off, |asked| asked.min(politeness.retry_after_max))
+    }
+
+    /// Whether the host complains of everything: then no URL is to blame, until the host is given up.
+    pub fn is_in_storm(&self) -> bool {
+        self.caution.is_of_host()
+    }
+
+    /// It says so in a response that counts for nothing else.
+    pub fn overloaded(
+        &mut self,
+        now: Instant,
+        retry_after: Option<Duration>,
+        complaint: Complaint,
+        politeness: &Politeness,
+    ) {
+        let rest = self.complained(now, now, retry_after, complaint, politeness);
+        self.rest_until(now + rest);
+    }
+
+    /// robots.txt asks for this delay: it holds from the last request on, and also after the rules have expired, until
+    /// there are new ones.
+    pub fn obey_crawl_delay(&mut self, asked: Duration, politeness: &Politeness) {
+        self.crawl_delay = asked.min(politeness.crawl_delay_max);
+        if self.was_asked() {
+            self.rest_until(self.latest + self.delay(politeness));
+        }
+    }
+
+    /// Everything that waits for the host ends as `failure`, until `until`.
+    pub fn give_up(&mut self, failure: Failure, until: Instant) {
+        self.given_up = Some(GivenUp { failure, until });
+    }
+
+    /// How careful one is with it.
+    pub fn caution(&self) -> Caution {
+        self.caution
+    }
+
+    /// Whether it was given up, though perhaps not any more by now.
+    pub fn given_up(&self) -> Option<GivenUp> {
+        self.given_up
+    }
+
+    /// The time for which the host was given up is over.
+    pub fn forgive(&mut self) {
+        self.given_up = None;
+    }
+}
+
+impl Default for HostPace {
+    fn default() -> HostPace {
+        HostPace::new()
+    }
+}
+
+/// The server says that it is asked too often (RFC 6585 section 4, RFC 9110 section 15.6.4).
+pub fn is_overload(status: u16) -> bool {
+    matches!(status, 429 | 503)
+}
+
+/// A host that complains of everything for so long is given up like one that fails: maintenance ends sooner.
+pub(super) const STORM_MAX: Duration = Duration::from_secs(6 * 3_600);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::Fetched;
+    use ringcrawl_config::{Config, Hours};
+
+    fn of(url: u64) -> Complaint {
+        Complaint { of_url: url, is_again: false, is_of_page: false, draw: 0 }
+    }
+
+    fn politeness() -> Politeness {
+        let mut politeness = Config::default().politeness;
+        politeness.host_delay = Duration::from_secs(1);
+        politeness.retry_delay = Duration::from_secs(10);
+        politeness
+    }
+
+    fn at(seconds: u64) -> Instant {
+        Instant::ZERO + Duration::from_secs(seconds)
+    }
+
+    fn fetched(status: u16, retry_after: Option<u64>) -> Outcome {
+        let retry_after = retry_after.map(Duration::from_secs);
+        Outcome::Fetched(Fetched { status, retry_after, ..Fetched::default() })
+    }
+
+    fn ended(pace: &mut HostPace, seconds: u64, outcome: &Outcome, politeness: &Politeness) {
+        let asked = if let Outcome::Fetched(fetched) = outcome { fetched.retry_after } else { None };
+        pace.ended(at(seconds), Duration::ZERO, (outcome, true), Some((of(seconds), asked)), politeness);
+    }
+
+    #[test]
+    fn the_gap_is_counted_from_the_end() {
+        let (mut pace, politeness) = (HostPace::new(), politeness());
+        pace.obey_crawl_delay(Duration::from_secs(5), &politeness);
+        assert_eq!(pace.not_before(), Instant::ZERO, "nothing was asked yet");
+        ended(&mut pace, 100, &fetched(200, None), &politeness);
+        assert_eq!(pace.not_before(), at(110), "twice as long at first");
+        [110, 120].into_iter().for_each(|second| ended(&mut pace, second, &fetched(200, None), &politeness));
+        assert_eq!(pace.not_before(), at(125));
+        ended(&mut pace, 130, &fetched(503, Some(60)), &politeness);
+        assert_eq!(pace.not_before(), at(190));
+        ended(&mut pace, 200, &fetched(429, None), &politeness);
+        assert_eq!(pace.not_before(), at(220), "without Retry-After the retry delay, twice as long each time");
+        pace.obey_crawl_delay(Duration::from_secs(12), &politeness);
+        assert_eq!(pace.not_before(), at(224), "from the last request on, and stretched");
+    }
+
+    #[test]
+    fn a_slow_server_is_asked_less_often() {
+        let (mut pace, mut politeness) = (HostPace::new(), politeness());
+        (politeness.response_factor, politeness.response_delay_max) = (2, Duration::from_secs(30));
+        let mut now = 0;
+        let mut gap = |seconds| {
+            for _ in 0..3 {
+                now += 100;
+                pace.ended(
+                    at(now),
+                    Duration::from_secs(seconds),
+                    (&fetched(200, None), true),
+                    Some((of(0), None)),
+                    &politeness,
+                );
+            }
+            pace.not_before().since(at(now)).as_secs()
+        };
+        assert_eq!([gap(0), gap(3), gap(60), gap(0)], [1, 6, 30, 1]);
+    }
+
+    /// Who sets a delay to zero means that.
+    #[test]
+    fn no_delay_is_none_however_slow_a_server_is() {
+        let mut politeness = politeness();
+        politeness.response_factor = 100;
+        let gap = |pace: HostPace, politeness: &Politeness, took| {
+            let mut pace = pace;
+            pace.ended(
+                at(100),
+                Duration::from_secs(took),
+                (&fetched(200, None), true),
+                Some((of(0), None)),
+                politeness,
+            );
+            pace.not_before().since(at(100)).as_secs()
+        };
+        assert_eq!(gap(agreed(0, 1, ""), &politeness, 9), 0, "of a line");
+        assert_eq!(gap(HostPace::new(), &politeness, 9), 60, "twice as long as 30 s, of a stranger");
+        politeness.host_delay = Duration::ZERO;
+        assert_eq!(gap(HostPace::new(), &politeness, 9), 0, "of all");
+        assert_eq!(gap(agreed(1, 1, ""), &politeness, 2), 60, "a line with a delay has it");
+        let mut pace = HostPace::new();
+        pace.obey_crawl_delay(Duration::from_secs(7), &politeness);
+        assert_eq!(gap(pace, &politeness, 9), 14, "the host has the last word");
+    }
+
+    fn agreed(delay: u64, concurrency: u8, hours: &str) -> HostPace {
+        let hours = Hours::parse(hours).expect("hours");
+        HostPace::new().under(HostTerms { delay: Some(Duration::from_secs(delay)), hours, concurrency, is_mine: false })
+    }
+
+    #[test]
+    fn what_is_agreed_replaces_the_delay_and_nothing_else() {
+        let mut politeness = politeness();
+        (politeness.slow_start, politeness.response_factor) = (1, 2);
+        let mut pace = agreed(7, 1, "");
+        ended(&mut pace, 100, &fetched(200, None), &politeness);
+        assert_eq!(pace.not_before(), at(107));
+        pace.ended(at(200), Duration::from_secs(5), (&fetched(200, None), true), Some((of(0), None)), &politeness);
+        assert_eq!(pace.not_before(), at(210), "twice as long as the response took");
+        pace.obey_crawl_delay(Duration::from_secs(30), &politeness);
+        assert_eq!(pace.not_before(), at(230));
+        let mut several = agreed(3, 4, "");
+        several.ended(at(10), Duration::from_secs(5), (&fetched(200, None), true), Some((of(0), None)), &politeness);
+        assert_eq!(several.not_before(), at(13), "how long it took says little where several go at once");
+    }
+
+    #[test]
+    fn it_is_known_what_a_host_waits_for() {
+        let (mut pace, mut politeness) = (HostPace::new(), politeness());
+        politeness.response_factor = 2;
+        let mut waits = vec![pace.wait(&politeness)];
+        pace.ended(at(10), Duration::from_secs(3), (&fetched(200, None), true), Some((of(0), None)), &politeness);
+        waits.push(pace.wait(&politeness));
+        pace.obey_crawl_delay(Duration::from_secs(5), &politeness);
+        waits.push(pace.wait(&politeness));
+        pace.obey_crawl_delay(Duration::from_secs(9), &politeness);
+        waits.push(pace.wait(&politeness));
+        ended(&mut pace, 20, &fetched(503, Some(60)), &politeness);
+        waits.push(pace.wait(&politeness));
+        let wall = UnixTime::from_civil(2026, 11, 26, 21, 0, 0).expect("a time");
+        let mut closed = agreed(1, 1, "22:00-06:00");
+        closed.keep_hours(at(50), wall);
+        waits.push(closed.wait(&politeness));
+        use Wait::{Complaints, CrawlDelay, HostDelay, Hours, ResponseFactor};
+        assert_eq!(waits, [HostDelay, ResponseFactor, ResponseFactor, CrawlDelay, Complaints, Hours]);
+    }
+
+    #[test]
+    fn a_host_of_ones_own_has_no_delay_but_what_it_asks_for() {
+        let politeness = politeness();
+        let terms = HostTerms { delay: Some(Duration::ZERO), hours: None, concurrency: 8, is_mine: true };
+        let mut pace = HostPace::new().under(terms);
+        assert_eq!(pace.requests_max(), 8, "from the start");
+        pace.ended(at(10), Duration::from_secs(9), (&fetched(200, None), true), Some((of(0), None)), &politeness);
+        assert_eq!((pace.not_before(), pace.requests_max()), (at(10), 8));
+        ended(&mut pace, 20, &fetched(503, Some(60)), &politeness);
+        assert_eq!((pace.not_before(), pace.requests_max()), (at(80), 1));
+        ended(&mut pace, 90, &fetched(200, None), &politeness);
+        pace.obey_crawl_delay(Duration::from_secs(2), &politeness);
+        assert_eq!((pace.not_before(), pace.requests_max()), (at(92), 8));
+    }
+
+    #[test]
+    fn several_at_once_as_long_as_it_does_not_complain() {
+        let (mut pace, politeness) = (agreed(1, 8, ""), politeness());
+        let mut most = Vec::new();
+        for second in 1..=2 {
+            most.push(pace.requests_max());
+            ended(&mut pace, second * 10, &fetched(200, None), &politeness);
+        }
+        most.push(pace.requests_max());
+        // Eight are under way, of which all but one complain: that is one complaint.
+        pace.moved(at(30), &politeness);
+        assert_eq!(pace.not_before(), at(31), "from the latest beginning on");
+        for second in 0..7 {
+            let (began, asked) = (Duration::from_secs(5 + second), (second == 2).then(|| Duration::from_secs(500)));
+            pace.ended(at(40 + second), began, (&fetched(429, None), true), Some((of(second), asked)), &politeness);
+        }
+        assert_eq!(pace.not_before(), at(542), "none of them moves it back");
+        pace.ended(at(48), Duration::from_secs(18), (&fetched(200, None), true), Some((of(9), None)), &politeness);
+        assert_eq!(pace.not_before(), at(542));
+        most.push(pace.requests_max());
+        for url in 0..2 {
+            pace.ended(at(600 + url), Duration::ZERO, (&fetched(429, None), true), Some((of(url), None)), &politeness);
+        }
+        most.push(pace.requests_max());
+        assert_eq!(most, [1, 1, 8, 8, 1], "at first one, and one while a complaint is not forgiven");
+    }
+
+    #[test]
+    fn a_host_is_asked_in_its_hours() {
+        let mut pace = agreed(1, 1, "22:00-06:00");
+        let wall = |hour, minute| UnixTime::from_civil(2026, 11, 26, hour, minute, 0).expect("a time");
+        pace.keep_hours(at(50), wall(23, 0));
+        assert_eq!(pace.not_before(), Instant::ZERO);
+        pace.keep_hours(at(50), wall(21, 0));
+        assert_eq!(pace.not_before(), at(50 + 3_600));
+        assert_eq!(pace.asked_until(), Instant::ZERO, "no wish of the host");
+        // Half a second later it is the same instant.
+        let later = UnixTime::from_micros(wall(21, 0).as_micros() + 500_000);
+        pace.keep_hours(at(50) + Duration::from_millis(500), later);
+        assert_eq!(pace.not_before(), at(50 + 3_600));
+    }
+
+    #[test]
+    fn a_proxy_that_fails_makes_its_host_wait() {
+        let (mut pace, politeness) = (HostPace::new(), politeness());
+        ended(&mut pace, 1, &Outcome::Failed(Failure::Aborted), &politeness);
+        assert_eq!(pace.not_before(), at(3));
+        ended(&mut pace, 2, &Outcome::Failed(Failure::ProxyFailed), &politeness);
+        assert_eq!((pace.not_before(), pace.given_up()), (at(12), None));
+        ended(&mut pace, 20, &Outcome::Failed(Failure::AddressForbidden), &politeness);
+        let given_up = GivenUp { failure: Failure::AddressForbidden, until: at(3_620) };
+        assert_eq!(HostPace::remembered(pace.given_up(), pace.caution()).given_up(), Some(given_up));
+        pace.forgive();
+        assert_eq!(pace.given_up(), None);
+    }
+}

@@ -1,0 +1,182 @@
+//! Links to URLs, which are counted where the URL waits: `frontier.order = "backlinks"`.
+//!
+//! Decides: a link of a page to another one counts, whether the URL is new or not, but for what the page embeds or advises against. A
+//! redirect and a sitemap that a page names are no links.
+//! Links to URLs of other shards gather here, and are told after `frontier.backlinks_exchange_pages` pages, as messages of their own
+//! (Cho, Garcia-Molina, "Parallel Crawlers", 2002); what is sent as a URL counts nothing there.
+//! Invariants: memory has a bound. Counts are told in the order of their URLs, so that a crawl is the same each time.
+//! Limits: [`BYTES_MAX`] of URLs gather; then they are told sooner. Where lanes have no room they are dropped, which only lowers
+//! counts; so does the end of a run: the next one counts anew. A link counts by the URL's own text, not by its key (`visited.*`).
+
+use std::collections::BTreeMap;
+
+use super::Shard;
+use crate::exchange::message::MessageKind;
+use crate::hops::Hops;
+use crate::outcome::{FetchJob, JobKind};
+use ringcrawl_base::stage::{self, Stage};
+use ringcrawl_base::time::Instant;
+use ringcrawl_config::{Config, ExchangeMode, UrlOrder};
+use ringcrawl_url::{Url, UrlBatch, VIA};
+
+/// Links to URLs of other shards that were found and not told yet.
+#[derive(Debug)]
+pub struct GatheredLinks {
+    /// By shard: how many links to which of its URLs.
+    of_shards: Vec<BTreeMap<Box<str>, u16>>,
+    bytes: usize,
+    pages: u32,
+    /// They are told after so many pages; 0: never.
+    pages_max: u32,
+}
+
+impl GatheredLinks {
+    /// None yet, of so many shards; `None` in a crawl that counts no links.
+    pub(super) fn of(config: &Config, shards: u16) -> Option<GatheredLinks> {
+        (config.frontier.order == UrlOrder::Backlinks).then(|| GatheredLinks {
+            of_shards: vec![BTreeMap::new(); usize::from(shards)],
+            bytes: 0,
+            pages: 0,
+            pages_max: match config.exchange.mode {
+                ExchangeMode::Exchange => config.frontier.backlinks_exchange_pages,
+                _ => 0,
+            },
+        })
+    }
+
+    fn add(&mut self, owner: u16, url: &str) {
+        let Some(links) = self.of_shards.get_mut(usize::from(owner)).filter(|_| self.pages_max > 0) else { return };
+        if let Some(links) = links.get_mut(url) {
+            *links = links.saturating_add(1);
+        } else if self.bytes < BYTES_MAX {
+            links.insert(url.into(), 1);
+            self.bytes += ENTRY_BYTES + url.len();
+        }
+    }
+
+    fn is_due(&self) -> bool {
+        self.pages_max > 0 && (self.pages >= self.pages_max || self.bytes >= BYTES_MAX)
+    }
+
+    /// What gathered for each shard that has some.
+    fn take(&mut self) -> Vec<(u16, UrlBatch)> {
+        (self.bytes, self.pages) = (0, 0);
+        let taken = (0..).zip(&mut self.of_shards).filter(|(_, links)| !links.is_empty());
+        let told = taken.map(|(shard, links)| {
+            let mut counts = UrlBatch::new();
+            for (url, links) in std::mem::take(links) {
+                // That number is no count in a batch.
+                counts.push(links - u16::from(links == VIA), &url);
+            }
+            (shard, counts)
+        });
+        told.collect()
+    }
+}
+
+impl Shard {
+    /// A page links to a URL of shard `owner`, which was taken in by now if it waits here.
+    pub(super) fn linked_by_page(&mut self, now: Instant, job: &FetchJob, url: &Url, hops: Hops, owner: u16) {
+        let Some(gathered) = self.gathered_links.as_mut().filter(|_| counts(job.kind, hops)) else { return };
+        if owner == self.index || !self.mode.keeps_parts() {
+            let _stage = stage::enter(Stage::Frontier);
+            self.frontier.linked_by_pages(now, url, 1, &mut self.spool);
+        } else {
+            gathered.add(owner, url.as_str());
+        }
+    }
+
+    /// All links of a page were found.
+    pub(super) fn tell_link_counts(&mut self, job: &FetchJob) {
+        let Some(gathered) = &mut self.gathered_links else { return };
+        gathered.pages = gathered.pages.saturating_add(u32::from(job.kind == JobKind::Page));
+        if !gathered.is_due() {
+            return;
+        }
+        let _stage = stage::enter(Stage::Exchange);
+        for (to, counts) in gathered.take() {
+            if self.lanes.has_room() {
+                // Counts of a URL that its owner does not have yet would be lost.
+                self.lanes.say_behind(to, MessageKind::LinkCounts, counts.as_bytes(), &mut self.spool);
+            }
+        }
+    }
+
+    /// Another shard has found pages that link to URLs of this one.
+    pub(super) fn receive_link_counts(&mut self, now: Instant, counts: &UrlBatch) {
+        let _stage = stage::enter(Stage::Frontier);
+        counts.for_each_url(|links, url| self.frontier.linked_by_pages(now, url, links, &mut self.spool));
+    }
+}
+
+/// Whether what a job of this kind found is a link that counts, of a URL with these hops.
+fn counts(found_by: JobKind, hops: Hops) -> bool {
+    found_by == JobKind::Page && !hops.is_embed() && !hops.is_deferred() && hops.redirects() == 0
+}
+
+/// Bytes of URLs that gather in a shard.
+const BYTES_MAX: usize = 1 << 20;
+/// What an entry takes besides its text.
+const ENTRY_BYTES: usize = 32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gathered(order: UrlOrder, mode: ExchangeMode, pages: u32) -> Option<GatheredLinks> {
+        let mut config = Config::default();
+        (config.frontier.order, config.exchange.mode) = (order, mode);
+        config.frontier.backlinks_exchange_pages = pages;
+        GatheredLinks::of(&config, 3)
+    }
+
+    #[test]
+    fn what_counts_is_a_link_of_a_page() {
+        let page = Hops::from_bits(3).redirect();
+        assert!(counts(JobKind::Page, page.link()) && !counts(JobKind::Robots, page.link()));
+        let others = [page.redirect(), page.embed(), page.link().deferred(), Hops::default().redirect()];
+        assert!(others.into_iter().all(|hops| !counts(JobKind::Page, hops)));
+    }
+
+    #[test]
+    fn links_gather_until_they_are_told() {
+        let mut links = gathered(UrlOrder::Backlinks, ExchangeMode::Exchange, 2).expect("counts");
+        for (owner, url) in [(1, "http://b.test/"), (2, "http://c.test/"), (1, "http://a.test/"), (1, "http://b.test/")]
+        {
+            links.add(owner, url);
+        }
+        links.pages = 1;
+        assert!(!links.is_due());
+        links.pages = 2;
+        assert!(links.is_due());
+        let told: Vec<(u16, Vec<(u16, String)>)> = links
+            .take()
+            .iter()
+            .map(|(to, counts)| (*to, counts.iter().map(|(links, url)| (links, url.to_owned())).collect()))
+            .collect();
+        let of_first = vec![(1, "http://a.test/".to_owned()), (2, "http://b.test/".to_owned())];
+        assert_eq!(told, [(1, of_first), (2, vec![(1, "http://c.test/".to_owned())])]);
+        assert!(links.take().is_empty() && !links.is_due());
+    }
+
+    #[test]
+    fn what_gathers_has_a_bound_and_is_told_sooner() {
+        let mut links = gathered(UrlOrder::Backlinks, ExchangeMode::Exchange, 1_000).expect("counts");
+        (0..200_000).for_each(|number| links.add(1, &format!("http://a.test/{number}")));
+        assert!(links.is_due() && links.bytes <= BYTES_MAX + 100, "{} bytes", links.bytes);
+        (0..100_000).for_each(|_| links.add(1, "http://a.test/7"));
+        let told = links.take();
+        assert!(told.iter().flat_map(|(_, counts)| counts.iter()).any(|(links, _)| links == u16::MAX));
+    }
+
+    #[test]
+    fn nothing_gathers_where_nothing_is_told() {
+        for (mode, pages) in [(ExchangeMode::Exchange, 0), (ExchangeMode::Firewall, 5), (ExchangeMode::CrossOver, 5)] {
+            let mut links = gathered(UrlOrder::Backlinks, mode, pages).expect("counts");
+            (0..10).for_each(|number| links.add(1, &format!("http://a.test/{number}")));
+            links.pages = 10;
+            assert!(!links.is_due() && links.take().is_empty());
+        }
+        assert!(gathered(UrlOrder::BreadthFirst, ExchangeMode::Exchange, 5).is_none());
+    }
+}

@@ -1,0 +1,375 @@
+//! URLs that are found: in scope? whose? seen before? And those that are over.
+//!
+//! A link's way: scope → owner (`route`) → another shard's lane (`exchange`), or: seen before? (`visited`) → log →
+//! queue of its host (`frontier`).
+
+use super::{Effect, Shard};
+use crate::frontier::Ticket;
+use crate::hops::Hops;
+use crate::log::{End, EndKind};
+use crate::outcome::{FetchJob, JobKind};
+use crate::scope::Outside;
+use crate::visited::Seen;
+use ringcrawl_base::stage::{self, Stage};
+use ringcrawl_base::time::Instant;
+use ringcrawl_config::ExchangeMode;
+use ringcrawl_url::{Found, HashedUrls, Site, SiteKey, Url, UrlBatch, VIA};
+
+impl Shard {
+    /// The links of a response are found; what is another site's is so far off-site.
+    ///
+    /// Most were accepted before, which one question to the visited set tells of all. Such a link was in scope then, and is this
+    /// shard's own; it counts for its site, and nothing more is done for it.
+    pub(super) fn found_by(&mut self, now: Instant, job: &FetchJob, links: &HashedUrls) {
+        let page_site = self.sites.of(job.url.host()).name;
+        let (page_key, via) = (self.keys.site(page_site), Some(job.url.as_str()));
+        let is_of_embed = Hops::from_bits(job.depth).is_embed();
+        // What led to a robots.txt is not known.
+        let least = if job.kind == JobKind::Robots { self.scope.least_offsite(page_site) } else { 0 };
+        let keys = self.keys.of_links(links);
+        let seen = if self.follows_seen_links { vec![false; keys.len()] } else { self.are_seen(&keys) };
+        let mut url = Url::unwritten(0);
+        let mut led_outside = None;
+        let hashes = links.fingerprints().iter().zip(&*keys);
+        for ((depth, bytes), ((fingerprint, key), is_seen)) in links.raw().zip(hashes.zip(seen)) {
+            let hops = Hops::from_bits(depth);
+            let is_seen = is_seen && !hops.is_seed() && !self.came_long_way(*key);
+            // Most links stay at the page's host.
+            if is_seen && is_at(bytes, job.url.origin()) || url.read_canonical(bytes).is_err() {
+                continue;
+            }
+            let is_at_host = url.host() == job.url.host();
+            if is_seen {
+                if !is_at_host && !hops.is_embed() {
+                    self.linked(now, page_key, &url, self.index);
+                }
+                continue;
+            }
+            let hops = hops.with_offsite(hops.offsite().max(least));
+            let hops = match is_at_host {
+                true => hops,
+                false => self.scope.way(hops, self.sites.of(url.host()).name, page_site),
+            };
+            let owner = match self.owner(&url, hops) {
+                Ok(owner) => owner,
+                // What a page embeds is no page to begin with, and no crawled page links to what an embed links to.
+                Err(outside) => {
+                    if hops.is_seed() && led_outside.is_none() {
+                        led_outside = Some((url.clone(), outside));
+                    }
+                    if outside == Outside::Elsewhere && !hops.is_embed() && !is_of_embed {
+                        self.note_external(now, &url, *fingerprint);
+                    }
+                    continue;
+                }
+            };
+            self.stats.links_crossing += u64::from(owner != self.index);
+            // To embed is not to link: images of half the web lie at a few hosts.
+            if !is_at_host && !hops.is_embed() {
+                self.linked(now, page_key, &url, owner);
+            }
+            if let Some(depth) = self.keep_or_send(now, &url, *fingerprint, (via, hops), owner) {
+                self.accept_or_note(now, *key, &url, (via, depth));
+            }
+            self.linked_by_page(now, job, &url, hops, owner);
+        }
+        self.tell_link_counts(job);
+        if let Some((target, outside)) = led_outside {
+            self.led_outside(job, &target, outside);
+        }
+    }
+
+    /// A seed, or what one redirects to, leads to what is out of scope: the crawl may have nothing else of it. Told with what mends that.
+    fn led_outside(&mut self, job: &FetchJob, target: &Url, outside: Outside) {
+        self.stats.seeds_led_outside += 1;
+        if self.stats.seeds_led_outside > LED_OUTSIDE_TOLD {
+            return;
+        }
+        let is_given = Hops::from_bits(job.depth).redirects() == 0;
+        let from = if is_given { "seed " } else { "a seed's redirect, " };
+        let mends = match outside {
+            Outside::Elsewhere => {
+                let follow = self.scope.follow();
+                format!("scope.follow = \"{follow}\" leaves out; to crawl that, add this line to the seeds: {target}")
+            }
+            Outside::Rule(line) => format!("line {line} of scope.rules denies"),
+            Outside::Blocked => "scope.block blocks".to_owned(),
+            Outside::Port => "is out of scope by its port (scope.bad_ports)".to_owned(),
+            Outside::Redirects => "is one redirect too many (scope.redirects_max)".to_owned(),
+            Outside::Depth | Outside::Length | Outside::Dear => "is out of scope".to_owned(),
+        };
+        let told = format!("{from}{} leads to {target}, which {mends}", job.url);
+        self.effects.push_back(Effect::Note(told));
+        if self.stats.seeds_led_outside == LED_OUTSIDE_TOLD {
+            let told =
+                format!("{LED_OUTSIDE_TOLD} seeds lead out of scope; further ones are counted (seeds_led_outside)");
+            self.effects.push_back(Effect::Note(told));
+        }
+    }
+
+    /// Whether each of these keys is that of a URL which was accepted.
+    pub(super) fn are_seen(&self, keys: &[u64]) -> Vec<bool> {
+        let _stage = stage::enter(Stage::Visited);
+        self.visited.contains_each(keys)
+    }
+
+    /// The sites of seeds are exempt from allowances, also while waiting URLs of theirs are read.
+    pub(super) fn want(&mut self, seeds: &[Url]) {
+        // Before all owners are known, none is asked for: what is sown is wanted then.
+        for seed in seeds.iter().filter(|_| self.partition.is_settled()) {
+            let site = self.sites.of(seed.host());
+            if self.partition.shard_of_known(seed, site) == self.index {
+                self.frontier.wanted(seed, self.keys.site(site.name));
+            }
+        }
+    }
+
+    /// Seeds are found as links are, once it is known what earlier runs knew. One that finds no room is not noted: it is
+    /// given to the next run, too.
+    pub(super) fn sow(&mut self, now: Instant) {
+        if self.replay.is_none() {
+            for seed in std::mem::take(&mut self.seeds) {
+                if let Some((key, depth)) = self.key_if_ours(now, &seed, (None, 0)) {
+                    self.accept(now, key, &seed, (None, depth));
+                }
+            }
+        }
+    }
+
+    /// The key and the bits of `Hops` of what was found, if it is in scope and to be fetched here.
+    pub(super) fn key_if_ours(&mut self, now: Instant, url: &Url, (via, depth): Way<'_>) -> Option<(u64, u16)> {
+        let hops = Hops::from_bits(depth);
+        let owner = self.owner(url, hops).ok()?;
+        let depth = self.keep_or_send(now, url, self.keys.fingerprint(url), (via, hops), owner)?;
+        Some((self.keys.key(url), depth))
+    }
+
+    /// Whose it is, if it is in scope.
+    fn owner(&mut self, url: &Url, hops: Hops) -> Result<u16, Outside> {
+        let _stage = stage::enter(Stage::Exchange);
+        let site = self.sites.of(url.host());
+        let is_blocked = !self.clear_hosts.is_clear(self.scope.blocks(), url.host()) && self.scope.blocks().blocks(url);
+        let admitted = match is_blocked {
+            true => Err(Outside::Blocked),
+            false => self.scope.admits(url, site.name, hops),
+        };
+        if let Err(outside) = admitted {
+            *match outside {
+                Outside::Blocked => &mut self.stats.links_blocked,
+                Outside::Depth => &mut self.stats.links_too_deep,
+                Outside::Redirects => &mut self.stats.redirects_too_many,
+                _ => &mut self.stats.links_out_of_scope,
+            } += 1;
+            return Err(outside);
+        }
+        // A seed was given, not found.
+        if hops.is_seed() {
+            return Ok(self.partition.shard_of_known(url, site));
+        }
+        Ok(self.partition.shard_of_found(url, site, self.index))
+    }
+
+    /// The bits of `Hops` of what was found, if it is to be fetched here; what becomes of what is another shard's,
+    /// `exchange.mode` says.
+    pub(super) fn keep_or_send(
+        &mut self,
+        now: Instant,
+        url: &Url,
+        fingerprint: u64,
+        (via, hops): (Option<&str>, Hops),
+        owner: u16,
+    ) -> Option<u16> {
+        if owner == self.index {
+            return Some(hops.bits());
+        }
+        let _stage = stage::enter(Stage::Exchange);
+        match self.mode {
+            // A seed was given, not found.
+            _ if hops.is_seed() => {}
+            ExchangeMode::Exchange => {}
+            ExchangeMode::Firewall => {
+                self.stats.links_crossing_dropped += 1;
+                return None;
+            }
+            ExchangeMode::CrossOver => return Some(hops.deferred().bits()),
+            ExchangeMode::Independent => return Some(hops.bits()),
+        }
+        // What a redirect leads to has a place of its own where keys are not URLs.
+        let batch = (owner, self.lanes.open_batch(owner));
+        // One by a long way is not to keep the same by a short one back.
+        let fingerprint = if self.is_deep(url, hops) { !fingerprint } else { fingerprint };
+        if hops.redirects() == 0 && self.sent.is_again(fingerprint, batch) {
+            self.stats.links_sent_before += 1;
+            return None;
+        }
+        self.commits.note(now);
+        self.lanes.push(now, owner, Found { via, depth: hops.bits(), url: url.as_str() }, &mut self.spool);
+        None
+    }
+
+    /// A link left the scope: it may be a seed of the next round. The same one comes again and again; whoever reads the log
+    /// knows that.
+    fn note_external(&mut self, now: Instant, url: &Url, fingerprint: u64) {
+        let Some(recent) = &mut self.recent_external else { return };
+        if recent.is_again(fingerprint) {
+            return;
+        }
+        if self.external >= EXTERNAL_MAX {
+            self.stats.external_unlisted += 1;
+            return;
+        }
+        let _stage = stage::enter(Stage::Journal);
+        self.external += 1;
+        self.log.set_aside(Found::unlinked(Hops::EXTERNAL.bits(), url.as_str()));
+        self.commits.note(now);
+    }
+
+    /// Another shard sent URLs.
+    pub(super) fn receive_urls(&mut self, now: Instant, batch: &UrlBatch) {
+        let _stage = stage::enter(Stage::Url);
+        self.stats.exchanged_in += batch.len() as u64;
+        // All of them known or not: it is ours from now on.
+        self.commits.note(now);
+        let keys = self.keys.of_batch(batch);
+        let seen = self.are_seen(&keys);
+        let (mut url, mut via) = (Url::unwritten(0), None);
+        // Which sites link to them is not looked at. What was found within a tenth of a second is mostly of few.
+        let linker = self.keys.site(&format!("batch {}", self.stats.exchanged_in));
+        self.frontier.begin_strangers_links(linker);
+        for ((depth, bytes), (key, is_seen)) in batch.raw().zip(keys.into_iter().zip(seen)) {
+            if depth == VIA {
+                via = UrlBatch::via_of(bytes);
+                continue;
+            }
+            let hops = Hops::from_bits(depth);
+            let leads_back = is_seen && hops.redirects() > 0 && self.has_redirected(key);
+            let is_known = is_seen && !leads_back && !hops.is_seed() && !self.came_long_way(key);
+            if is_known || url.read_canonical(bytes).is_err() {
+                continue;
+            }
+            debug_assert_eq!(self.partition.shard_of(&url), self.index, "{url} was sent to the wrong shard");
+            let key = if leads_back { self.keys.lone_key(&url) } else { key };
+            self.accept_or_note(now, key, &url, (via, depth));
+        }
+        self.frontier.end_links();
+    }
+
+    /// Whether the page of this key has redirected lately, and another answer of it may be otherwise.
+    pub(super) fn has_redirected(&self, key: u64) -> bool {
+        self.redirecting.as_ref().is_some_and(|recent| recent.holds(key))
+    }
+
+    /// A page redirects to an address that has been taken for one that is known, and is had nowhere but there: it gets a place
+    /// of its own. That is what has the page's own key, as `/d/index.html` sends to `/d/`, or a server gives out a
+    /// session; and, where cookies are kept, what has redirected itself, as servers send a client around until it returns their
+    /// cookie (RFC 6265): this is asked once more, and no third time.
+    pub(super) fn redirected(&mut self, now: Instant, job: &FetchJob, target: &Url) {
+        let hops = Hops::from_bits(job.depth).redirect();
+        let depth = self.scope.way(hops, target.site(), job.url.site());
+        let key = self.keys.key(target);
+        let is_twin = !self.keys.are_urls() && *target != job.url && key == self.keys.key(&job.url);
+        if !is_twin && !self.has_redirected(key)
+            || self.scope.blocks().blocks(target)
+            || self.scope.admits(target, target.site(), depth).is_err()
+        {
+            return;
+        }
+        let owner = match depth.is_seed() {
+            true => self.partition.shard_of(target),
+            false => self.partition.shard_of_found(target, Site::of(target.host()), self.index),
+        };
+        let via = Some(job.url.as_str());
+        if let Some(depth) = self.keep_or_send(now, target, self.keys.fingerprint(target), (via, depth), owner) {
+            let lone_key = self.keys.lone_key(target);
+            self.accept_or_note(now, lone_key, target, (via, depth));
+        }
+    }
+
+    /// A page's URL is over, for good.
+    pub(super) fn note_over(&mut self, now: Instant, end: End) {
+        let _stage = stage::enter(Stage::Journal);
+        self.log.end(end);
+        self.vias.over(end.url);
+        self.commits.note(now);
+        self.over += 1;
+        if let EndKind::Failed(failure) = end.kind {
+            self.stats.fail(failure);
+        }
+    }
+
+    /// Accepts a URL, or notes that there is no room for it.
+    fn accept_or_note(&mut self, now: Instant, key: u64, url: &Url, (via, depth): Way<'_>) {
+        if self.accept(now, key, url, (via, depth)) == Seen::Full && !self.recent_aside.is_again(key) {
+            let _stage = stage::enter(Stage::Journal);
+            self.log.set_aside(Found { via, depth, url: url.as_str() });
+            self.commits.note(now);
+        }
+    }
+
+    /// The key of a URL's site.
+    pub(super) fn site_key(&mut self, url: &Url) -> SiteKey {
+        self.keys.site(self.sites.of(url.host()).name)
+    }
+
+    /// Takes a URL in, if it was not seen before, the visited set has room, and its site is within its share of that.
+    pub(super) fn accept(&mut self, now: Instant, key: u64, url: &Url, (via, depth): Way<'_>) -> Seen {
+        if Hops::from_bits(depth).is_seed() {
+            // A seed may have been found before.
+            let site = self.site_key(url);
+            self.frontier.wanted(url, site);
+        }
+        let hops = Hops::from_bits(depth);
+        let key = match self.comes_shorter(key, url, hops) {
+            true => {
+                self.long_ways.forget(key);
+                self.keys.lone_key(url)
+            }
+            false => key,
+        };
+        let (free, visited) = (self.visited.room(), self.visited.len());
+        // While there is much room nobody can be over a share, and a duplicate's site need not be known.
+        let site = self.url_shares.may_be_over(visited, free).then(|| self.site_key(url));
+        let is_over = site.is_some_and(|site| free > 0 && !self.url_shares.may_take(site, free));
+        let seen = {
+            let _stage = stage::enter(Stage::Visited);
+            if is_over && !self.visited.contains(key) { Seen::Full } else { self.visited.insert(key) }
+        };
+        match seen {
+            Seen::New => {
+                let site = site.unwrap_or_else(|| self.site_key(url));
+                self.url_shares.took(site);
+                self.note_way(key, url, hops);
+                let number = {
+                    let _stage = stage::enter(Stage::Journal);
+                    self.commits.note(now);
+                    self.log.accept(Found { via, depth, url: url.as_str() })
+                };
+                via.into_iter().for_each(|via| self.vias.note(number, via));
+                let _stage = stage::enter(Stage::Frontier);
+                self.frontier.offer(now, url, site, Ticket { number, depth, is_strangers: false }, &mut self.spool);
+            }
+            Seen::Before => {}
+            Seen::Full => {
+                self.stats.set_aside += 1;
+                self.stats.over_share += u64::from(is_over);
+                if let Some(owners) = self.partition.owners().filter(|_| !is_over) {
+                    owners.note_full(self.index);
+                }
+            }
+        }
+        seen
+    }
+}
+
+/// How a URL was found: by which page, if that is known, and the bits of its `Hops`.
+pub(super) type Way<'a> = (Option<&'a str>, u16);
+
+/// Whether a canonical URL is one of this origin.
+fn is_at(url: &[u8], origin: &str) -> bool {
+    url.strip_prefix(origin.as_bytes()).is_some_and(|rest| rest.starts_with(b"/"))
+}
+
+/// Links that left the scope which a shard writes down in one run; the others are counted.
+const EXTERNAL_MAX: u64 = 20_000_000;
+/// Seeds that lead out of scope and are told, of a shard.
+const LED_OUTSIDE_TOLD: u64 = 1_000;

@@ -1,0 +1,83 @@
+//! `config.toml`: the configuration of a crawl's last run, without the texts of secrets.
+//!
+//! Decides: without another one the next run goes on with it; what differs from it is told, a line for each key. One that another
+//! version wrote and this one cannot read is an error that says so.
+//! Invariants: it is written whole (`sealed_file`).
+
+use std::io;
+use std::path::Path;
+
+use super::crawl_dir::DirError;
+use super::manifest::{self, Manifest};
+use super::sealed_file;
+use ringcrawl_config::{Change, Config};
+
+/// The configuration of the last run in `root`; `None` when there is no crawl.
+pub fn kept_config(root: &Path) -> Result<Option<Config>, DirError> {
+    if root.exists() && !root.is_dir() {
+        return Err(DirError::NoDirectory(root.to_owned()));
+    }
+    match manifest::read(root)? {
+        Some(manifest) => read(root, &manifest).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// The configuration of the last run.
+pub(super) fn read(root: &Path, manifest: &Manifest) -> Result<Config, DirError> {
+    let path = root.join(CONFIG);
+    let text = match sealed_file::read(&path, &manifest.crawl_id) {
+        Ok(None) => return Err(DirError::Config(path, "it is missing".to_owned())),
+        Ok(Some(Ok(text))) => text,
+        Ok(Some(Err(why))) => return Err(DirError::Config(path, why.to_string())),
+        Err(error) => return Err(DirError::Io(path, error)),
+    };
+    Config::parse(&text, "").map_err(|errors| {
+        let by = text.lines().find_map(|line| line.strip_prefix(WRITTEN_BY)).unwrap_or("another version");
+        let first = errors.first().map(|error| format!("line {}: {error}", error.line));
+        let more = if errors.len() > 1 { format!(" (and {} more)", errors.len() - 1) } else { String::new() };
+        let why = format!("{by} wrote it, and it is not right for this one: {}{more}", first.unwrap_or_default());
+        DirError::Config(path, why)
+    })
+}
+
+/// Writes it.
+pub(super) fn write(root: &Path, crawl_id: &str, config: &Config) -> io::Result<()> {
+    let text = format!("{CONFIG_HEAD}{}\n{}", written_by(), config.to_toml());
+    sealed_file::write(root, CONFIG, crawl_id, &text)
+}
+
+/// What differs from the last run, a line for each key.
+pub(super) fn changes(root: &Path, config: &Config, before: &Config) -> Vec<String> {
+    let (path, changes) = (root.join(CONFIG), config.changes_since(before));
+    let shown = |value: &str| {
+        let short: String = value.chars().take(VALUE_CHARS_MAX).collect();
+        if short.len() < value.len() { format!("{short}…") } else { short }
+    };
+    let line = |change: &Change| {
+        let (now, before) = (shown(&change.now), shown(&change.before));
+        format!("{}: {} = {now} from now on, was {before}", path.display(), change.key)
+    };
+    let mut lines: Vec<String> = changes.iter().take(CHANGES_MAX).map(line).collect();
+    if changes.len() > CHANGES_MAX {
+        lines.push(format!("{}: {} other settings changed", path.display(), changes.len() - CHANGES_MAX));
+    }
+    lines
+}
+
+fn written_by() -> String {
+    format!("{WRITTEN_BY}ringcrawl {}", env!("CARGO_PKG_VERSION"))
+}
+
+/// The file's name.
+pub(super) const CONFIG: &str = "config.toml";
+/// What stands at the head of the configuration.
+const CONFIG_HEAD: &str = "\
+# The settings of this crawl's last run: without -c, the next one goes on with them. They are changed by -c FILE or
+# --set KEY=VALUE, not in this file. Texts of secrets are left out.
+";
+const WRITTEN_BY: &str = "# Written by ";
+/// Changed settings that are told one by one.
+const CHANGES_MAX: usize = 20;
+/// A longer value is told in short.
+const VALUE_CHARS_MAX: usize = 80;

@@ -1,0 +1,82 @@
+//! What a crawl is started with, and what is left when a round of it has ended.
+
+use std::path::PathBuf;
+
+use super::crawl_dir::DirError;
+use super::external_links::ExternalLinks;
+use ringcrawl_base::time::Duration;
+use ringcrawl_brain::log::AskAgain;
+use ringcrawl_brain::seed::Seed;
+use ringcrawl_config::Config;
+
+/// What is to be crawled.
+#[derive(Clone, Debug)]
+pub struct Order {
+    /// Every limit.
+    pub config: Config,
+    /// Where to begin; none when a crawl is resumed.
+    pub seeds: Vec<Seed>,
+    /// The crawl's directory.
+    pub dir: PathBuf,
+    /// Refuse to resume.
+    pub new: bool,
+    /// Which URLs that are over are to be asked for again.
+    pub ask_again: AskAgain,
+    /// A round after the first, whose new seeds these are.
+    pub round: Option<Round>,
+}
+
+/// A run that follows another one in the same process: a round after the first, or what goes on when sites were moved.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Round {
+    /// Sites are to be moved first, and so many times in a row that has helped little; `None`: they stay.
+    pub fruitless: Option<u32>,
+    /// Its number, from 2.
+    pub number: u32,
+    /// Pages of the rounds before, which count for `crawl.pages_max`.
+    pub pages: u64,
+    /// What they took, which counts for `crawl.time_max`.
+    pub elapsed: Duration,
+}
+
+/// How a round ended.
+#[derive(Debug)]
+pub struct RoundEnd {
+    /// It goes on when sites have moved, which has helped little so many times in a row before.
+    pub fruitless: Option<u32>,
+    /// Its number, from 1.
+    pub number: u32,
+    /// The links that left the scope, where they are listed.
+    pub links: Option<ExternalLinks>,
+    /// Why they are not, where they should be.
+    pub note: Option<String>,
+}
+
+/// Why a crawl did not start. Nothing was changed, but for an empty directory that may have been made.
+#[derive(Debug, thiserror::Error)]
+pub enum BootError {
+    /// Something the operator can mend.
+    #[error("{0}")]
+    Order(String),
+    /// The directory.
+    #[error(transparent)]
+    Dir(#[from] DirError),
+    /// The system.
+    #[error("{0}")]
+    System(String),
+    /// Somebody has stopped it before it began.
+    #[error("stopped by signal")]
+    Stopped,
+}
+
+impl BootError {
+    /// Whether it is the operator's mistake (exit code 2) and not the system's failure (1).
+    pub fn is_order(&self) -> bool {
+        match self {
+            BootError::Order(_) => true,
+            BootError::Dir(DirError::Io(_, error)) => error.kind() == std::io::ErrorKind::NotADirectory,
+            BootError::Dir(_) => true,
+            BootError::System(_) | BootError::Stopped => false,
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! What makes fetching wait for a while: our own network, and space on the disk.
+//!
+//! Decides: what the [`Breaker`] and the [`DiskFloor`] say goes to the shards as their [`Orders`], where it changes
+//! something for them; the start and end of each pause are reported.
+//! Leaves to others: when that is (`control`), what a shard does then (`shard`).
+
+use super::surroundings::Surroundings;
+use crate::control::{Breaker, Control, DiskFloor, NetworkView, Orders};
+use ringcrawl_base::time::{Duration, Instant};
+use ringcrawl_brain::shard::{NetworkReport, OutOfReach};
+use ringcrawl_config::Config;
+
+/// The watch of one run.
+#[derive(Debug)]
+pub struct OutageWatch {
+    breaker: Breaker,
+    floor: DiskFloor,
+    free_bytes_min: u64,
+    surroundings: Surroundings,
+    is_disk_full: bool,
+    /// What the present outage was said to keep from us: it may change again and again.
+    told: Vec<OutOfReach>,
+    /// By shard: its orders, and how many of its ends were read.
+    orders: Vec<(Orders, u64)>,
+}
+
+impl OutageWatch {
+    /// The watch of a crawl of `shards` shards in `surroundings`.
+    pub fn new(config: &Config, shards: u16, surroundings: Surroundings) -> OutageWatch {
+        OutageWatch {
+            breaker: Breaker::new(config),
+            floor: DiskFloor::new(config.store.free_bytes_min),
+            free_bytes_min: config.store.free_bytes_min,
+            surroundings,
+            is_disk_full: false,
+            told: Vec::new(),
+            orders: vec![(Orders::default(), 0); usize::from(shards)],
+        }
+    }
+
+    /// Looks around and gives orders. Why the crawl cannot go on, when an outage has lasted too long.
+    pub fn look(&mut self, now: Instant, control: &Control) -> Option<String> {
+        self.surroundings.look(now);
+        let handles = control.shards();
+        let reports: Vec<NetworkReport> = handles.iter().map(|handle| handle.sightings.report()).collect();
+        let mut ends = Vec::new();
+        for (handle, (_, read)) in handles.iter().zip(&mut self.orders) {
+            *read = handle.sightings.read(*read, &mut ends);
+        }
+        let before = self.breaker.outage();
+        let view = NetworkView { reports: &reports, ends: &ends, has_route: self.surroundings.has_route };
+        let ruling = self.breaker.look(now, view);
+        match (before, self.breaker.outage()) {
+            (before, Some(outage)) if !(before.is_none() && outage.is_again) => {
+                if before.is_none() {
+                    self.told.clear();
+                }
+                if !self.told.contains(&outage.out_of_reach) {
+                    self.told.push(outage.out_of_reach);
+                    let waits = if outage.out_of_reach == OutOfReach::All { ": fetching waits" } else { "" };
+                    control.note(format!("{}{waits}", outage.describe(now)));
+                }
+            }
+            // Of one that had seemed to be over that was said.
+            (Some(outage), None) if !outage.is_again => {
+                let seconds = now.since(outage.since).as_secs();
+                control.note(format!(
+                    "the outage of {seconds} s is over: fetching goes on, and what it broke off is tried again"
+                ));
+            }
+            _ => {}
+        }
+        let was_full = std::mem::replace(&mut self.is_disk_full, self.floor.look(self.surroundings.free_bytes));
+        match (was_full, self.is_disk_full) {
+            (false, true) => control.note(format!("{}: fetching waits", self.disk())),
+            (true, false) => control.note("there is room on the disk again: fetching goes on".to_owned()),
+            _ => {}
+        }
+        for (shard, ((orders, _), report)) in self.orders.iter_mut().zip(&reports).enumerate() {
+            if orders.rule(shard, &ruling, self.is_disk_full, report) {
+                control.order(shard, orders);
+            }
+        }
+        let outage = self.breaker.outage().filter(|_| ruling.gives_up)?;
+        Some(format!("{}, and outage.wait_max is over", outage.describe(now)))
+    }
+
+    /// What makes fetching wait now.
+    pub fn waits_for(&self, now: Instant) -> Option<String> {
+        match self.breaker.outage() {
+            Some(outage) => Some(outage.describe(now)),
+            None => self.is_disk_full.then(|| self.disk()),
+        }
+    }
+
+    /// Outages so far, and their time.
+    pub fn outages(&self, now: Instant) -> (u64, Duration) {
+        self.breaker.outages(now)
+    }
+
+    fn disk(&self) -> String {
+        self.surroundings.shortage(self.free_bytes_min)
+    }
+}

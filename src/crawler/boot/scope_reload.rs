@@ -1,0 +1,127 @@
+//! Another scope while the crawl runs.
+//!
+//! Decides: the files are read on a thread of their own. If all are right, every shard takes the new scope at its next turn, and
+//! when all have, one line says so, with the time and what each file held: no request to what it blocks begins after that. If
+//! one is wrong, the scope stays as it was. So it does where a file has lost more than half of its entries, as one that is being
+//! written has, unless `scope.halved` says otherwise or the same files are asked for once more. Who asks meanwhile
+//! is heard afterwards.
+//! Invariants: the old scope is freed here, as a list of millions would hold up a shard.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+
+use super::scope_files::ScopeFiles;
+use crate::control::Control;
+use ringcrawl_brain::scope::Scope;
+use ringcrawl_config::{Config, Halved};
+use ringcrawl_ring as ring;
+
+/// The scope of a crawl, and how far a change of it is.
+#[derive(Debug)]
+pub(super) struct ScopeReload {
+    pub(super) config: Arc<Config>,
+    scope: Scope,
+    /// The files that are in force.
+    files: ScopeFiles,
+    /// What was not taken, as too much was missing: in words, with digests.
+    held: Option<String>,
+    is_wanted: bool,
+    reading: Option<JoinHandle<Result<ScopeFiles, Vec<String>>>>,
+    /// What shards are to take: its version, and what is said when all have.
+    given: Option<Given>,
+}
+
+#[derive(Debug)]
+struct Given {
+    version: u64,
+    told: String,
+    /// Freed when no shard has it any more.
+    before: Scope,
+}
+
+impl ScopeReload {
+    pub(super) fn new(config: Arc<Config>, scope: Scope) -> ScopeReload {
+        let files = ScopeFiles::default();
+        ScopeReload { config, scope, files, held: None, is_wanted: false, reading: None, given: None }
+    }
+
+    /// These files are in force from the beginning.
+    pub(super) fn begins_with(&mut self, files: &ScopeFiles) {
+        self.files = files.without_content();
+    }
+
+    /// Why `files` are not to be in force, if they are not.
+    fn objection(&mut self, files: &ScopeFiles) -> Option<String> {
+        let told = files.to_string();
+        let is_again = self.held.take().is_some_and(|held| held == told);
+        if is_again || self.config.scope.halved == Halved::Take {
+            return None;
+        }
+        let lost = files.halved(&self.files)?;
+        self.held = Some(told);
+        Some(format!("{lost}; the same signal again has it taken, and so has scope.halved = \"take\""))
+    }
+
+    /// The files are to be read again.
+    pub(super) fn ask(&mut self) {
+        self.is_wanted = true;
+    }
+
+    /// Bytes of memory that block lists take, or may take while they are read.
+    pub(super) fn lists_bytes(&self) -> u64 {
+        let bytes = |scope: &Scope| scope.blocks().bytes() as u64;
+        let being_read = self.reading.as_ref().map_or(0, |_| self.config.scope.block_ram_bytes_max as u64);
+        bytes(&self.scope) + self.given.as_ref().map_or(0, |given| bytes(&given.before)) + being_read
+    }
+
+    /// Moves a change on; to be asked some times a second.
+    pub(super) fn look(&mut self, control: &Control) {
+        if let Some(reading) = self.reading.take_if(|reading| reading.is_finished()) {
+            let read = reading.join().unwrap_or_else(|_| Err(vec!["the thread that read it panicked".to_owned()]));
+            let read = read.and_then(|files| match self.objection(&files) {
+                Some(why) => Err(vec![why]),
+                None => Ok(files),
+            });
+            match read {
+                Ok(files) => {
+                    files.notes.iter().for_each(|note| control.note(format!("scope: {note}")));
+                    let scope = files.of(&self.scope);
+                    let version = control.scope().give(scope.clone());
+                    control.shards().iter().for_each(|shard| shard.waker.wake());
+                    let before = std::mem::replace(&mut self.scope, scope);
+                    self.files = files.without_content();
+                    self.given = Some(Given { version, told: files.to_string(), before });
+                }
+                Err(errors) => {
+                    errors.iter().for_each(|error| control.note(format!("scope: {error}")));
+                    control.note(format!("scope: {}: not reloaded, it stays as it was", ring::unix_now().to_iso()));
+                }
+            }
+        }
+        if let Some(given) = self.given.take_if(|given| {
+            control.shards().iter().all(|shard| {
+                // A shard that has ended asks for nothing any more.
+                shard.has_ended.load(Ordering::Acquire) || shard.scope_heard.load(Ordering::Acquire) >= given.version
+            })
+        }) {
+            control.note(format!(
+                "scope: {}: reloaded, in force on all shards: {}",
+                ring::unix_now().to_iso(),
+                given.told
+            ));
+        }
+        if self.is_wanted && self.reading.is_none() && self.given.is_none() {
+            self.is_wanted = false;
+            if !ScopeFiles::are_named(&self.config) {
+                return control
+                    .note("scope: nothing to reload: neither scope.rules nor scope.block names a file".to_owned());
+            }
+            let config = Arc::clone(&self.config);
+            match super::spawn("scope".to_owned(), move || ScopeFiles::read(&config)) {
+                Ok(thread) => self.reading = Some(thread),
+                Err(error) => control.note(format!("scope: not reloaded: {error}")),
+            }
+        }
+    }
+}

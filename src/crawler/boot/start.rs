@@ -1,0 +1,521 @@
+//! A crawl from its order to its end, as the thread that asked for it sees it.
+//!
+//! Decides: what is checked before anything is touched (seeds, identity, secrets, CPUs, directory), then
+//! shards are started, each on a thread of its own, pinned to its CPU, where it reads back its directory.
+//! Invariants: nothing is written before every check has passed; every thread is joined before `finish` returns.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use super::checks;
+use super::crawl_dir::{CrawlDir, DirError, KeepOutcome, Wanted, is_crawl, look};
+use super::manifest::{FORMAT, Manifest};
+use super::order::{BootError, Order, Round, RoundEnd};
+use super::outage_watch::OutageWatch;
+use super::scope_files::ScopeFiles;
+use super::scope_reload::ScopeReload;
+use super::surroundings::Surroundings;
+use super::{cpus, loopback};
+use crate::control::{BalanceWatch, Beat, Control, HeartWatch, MemoryWatch, Observation, Supervisor};
+use crate::fetch::{self, OwnAddresses};
+use crate::pump;
+use ringcrawl_base::time::Duration;
+use ringcrawl_brain::budget::PageBudget;
+use ringcrawl_brain::exchange::{Replicated, spsc};
+use ringcrawl_brain::frontier::{Bound, Ledger, PartsBySite, Ranks, SiteBounds};
+use ringcrawl_brain::log::AskAgain;
+use ringcrawl_brain::memory_budget::MemoryBudget;
+use ringcrawl_brain::route::Partition;
+use ringcrawl_brain::scope::Scope;
+use ringcrawl_brain::seed::{Seed, SeedOptions, site_options, site_parts};
+use ringcrawl_brain::shard::{FilesFound, Phase, Setup};
+use ringcrawl_brain::stats::Totals;
+use ringcrawl_config::Operators;
+use ringcrawl_config::{self as config, Config, ConfigError, Hours};
+use ringcrawl_ring as ring;
+use ringcrawl_url::SiteKey;
+use ringcrawl_warc::earlier_crawls::EarlierCrawls;
+
+/// What shards are told besides the configuration.
+struct Setting {
+    partition: Partition,
+    /// How often in a row it has helped little to move sites.
+    fruitless: u32,
+    scope: Scope,
+    site_bounds: Arc<SiteBounds>,
+    site_parts: Arc<PartsBySite>,
+    earlier: Arc<EarlierCrawls>,
+    operators: Arc<Operators>,
+    ranks: Arc<Ranks>,
+    replicated: Replicated,
+    ask_again: AskAgain,
+    round: Round,
+}
+
+/// A running crawl.
+#[derive(Debug)]
+pub struct Crawl {
+    control: Arc<Control>,
+    supervisor: Supervisor,
+    watch: OutageWatch,
+    hearts: HeartWatch,
+    memory: MemoryWatch,
+    threads: Vec<JoinHandle<Result<(), String>>>,
+    scope: ScopeReload,
+    dir: CrawlDir,
+    hours: Option<Hours>,
+    lists_external: bool,
+    balance: BalanceWatch,
+    fruitless: u32,
+    partition: Partition,
+}
+
+impl Crawl {
+    /// Checks everything, then starts the shards.
+    pub fn start(order: Order) -> Result<Crawl, BootError> {
+        let Order { mut config, mut seeds, dir, new, ask_again, round } = order;
+        // Before its settings are judged, which were given for another one.
+        if new && is_crawl(&dir) {
+            return Err(DirError::NotNew(dir).into());
+        }
+        config.check().map_err(|errors| BootError::Order(lines(&errors)))?;
+        let kept = config.kept();
+        checks::left_out(&config, &dir)?;
+        config.read_secrets().map_err(|errors| BootError::Order(lines(&errors)))?;
+        // Nobody has chosen those of a later round.
+        round.iter().for_each(|_| loopback::retain(&config, &mut seeds));
+        loopback::check(&mut config.clone(), &seeds).map_err(BootError::Order)?;
+        fetch::check(&config).map_err(|error| BootError::Order(error.to_string()))?;
+        checks::addresses(&config)?;
+        let files = ScopeFiles::read(&config).map_err(|errors| BootError::Order(errors.join("\n")))?;
+        // A list may have been read again meanwhile.
+        let skipped = match round {
+            Some(_) => {
+                checks::retain_in_scope(&config, &files, &mut seeds);
+                Vec::new()
+            }
+            None => checks::seeds(&config, &files, &mut seeds)?,
+        };
+        checks::budgets(&config, &seeds)?;
+        checks::store_dirs(&config, &dir)?;
+        let operators = checks::operators(&config)?;
+        let cpus = cpus::choose(&config.crawl.cpus).map_err(|why| BootError::Order(format!("crawl.cpus: {why}")))?;
+        let planned = checks::partition(&config, cpus.len())?;
+        let (shards_now, rule) = (planned.shards(), planned.rule());
+        let wanted = Wanted {
+            new,
+            moves_sites: round.is_some_and(|round| round.fruitless.is_some()),
+            shards: (config.crawl.shards > 0 || Partition::is_planned(&rule)).then_some(shards_now),
+            rng_seed: (config.crawl.rng_seed > 0).then_some(config.crawl.rng_seed),
+            partition: Some(rule.clone()),
+            exchange_mode: Some(config.exchange.mode),
+            agent_name: (!config.agent.name.is_empty()).then(|| config.agent.name.clone()),
+        };
+        // A crawl is not begun without a seed; one that is there already needs none.
+        let is_new = new || !is_crawl(&dir);
+        if seeds.is_empty() && is_new {
+            return Err(BootError::Order("no seeds: give URLs, or a file of them with --seeds FILE".to_owned()));
+        }
+        // 63 bits, because a configuration cannot write more.
+        let rng_seed = wanted.rng_seed.unwrap_or_else(|| (draw() >> 1).max(1));
+        let mut lists = None;
+        if is_new {
+            let mut lowered = config.clone();
+            checks::size(&config, &seeds, &planned)?.limit(&mut lowered);
+            // Long lists take their time, and none is read for a directory that is refused; nor is one made for lists that are.
+            look(&dir)?;
+            lists = Some((rng_seed, Lists::read(&lowered, rng_seed)?));
+        }
+        let mut crawl_dir = CrawlDir::open(&dir, &wanted, || Manifest {
+            format: FORMAT,
+            created_by: format!("ringcrawl {}", env!("CARGO_PKG_VERSION")),
+            created: ring::unix_now().to_iso(),
+            crawl_id: format!("{:016x}", draw()),
+            rng_seed,
+            shards: shards_now,
+            partition: rule,
+            exchange_mode: config.exchange.mode.as_str().to_owned(),
+            moved_sites: 0,
+            agent_name: config.agent.name.clone(),
+            segments_from: Vec::new(),
+        })?;
+        // A run that gives no name goes on under the crawl's.
+        config.agent.name.clone_from(&crawl_dir.manifest().agent_name);
+        let seeds = crawl_dir.with_earlier_seeds(&seeds)?;
+        // Also where the seeds came from an earlier run: a nameless crawl would end their URLs as forbidden.
+        loopback::check(&mut config, &seeds).map_err(BootError::Order)?;
+        // The same rule: another one was refused.
+        let partition = crawl_dir.partition(&planned, config.partition.ram_bytes_max)?;
+        checks::balance(&config, partition.shards())?;
+        let memory = checks::size(&config, &seeds, &partition)?;
+        let lowered = memory.limit(&mut config);
+        let rng_seed = crawl_dir.manifest().rng_seed;
+        let Lists { earlier, ranks, replicated } = match lists {
+            Some((of, lists)) if of == rng_seed => lists,
+            _ => Lists::read(&config, rng_seed)?,
+        };
+        let shard_urls_max = config.visited.urls_max.div_ceil(u64::from(crawl_dir.manifest().shards.max(1)));
+        // Whoever is refused finds the crawl as it was.
+        round.iter().for_each(|round| crawl_dir.begin_round(round.number));
+        let KeepOutcome { notes, partition, is_fruitless } =
+            crawl_dir.keep(&seeds, &kept, partition, shard_urls_max)?;
+        let fruitless = match round.and_then(|round| round.fruitless) {
+            Some(fruitless) if is_fruitless => fruitless + 1,
+            _ => 0,
+        };
+        let captures = earlier.len();
+        let scope = files.of(&Scope::of_seeds(&config, &seeds));
+        let (site_bounds, site_parts) = site_bounds(&config.budget, &seeds, crawl_dir.manifest().rng_seed);
+        let setting = Setting {
+            partition,
+            fruitless,
+            scope,
+            site_bounds: Arc::new(site_bounds),
+            site_parts: Arc::new(site_parts),
+            earlier: Arc::new(earlier),
+            operators: Arc::new(operators),
+            ranks: Arc::new(ranks),
+            replicated,
+            ask_again,
+            round: round.unwrap_or_default(),
+        };
+        let mut crawl = Crawl::launch(config, &memory, &seeds, crawl_dir, &cpus, setting)?;
+        crawl.scope.begins_with(&files);
+        crawl.control.note(memory.to_string());
+        super::memory::crowd_note(&crawl.scope.config).into_iter().for_each(|note| crawl.control.note(note));
+        skipped.iter().for_each(|told| crawl.control.note(format!("skipped: {told}")));
+        files.notes.iter().for_each(|note| crawl.control.note(format!("scope: {note}")));
+        checks::notes(&crawl.scope.config).into_iter().for_each(|note| crawl.control.note(note));
+        if ScopeFiles::are_named(&crawl.scope.config) {
+            crawl.control.note(format!("scope: {files}"));
+        }
+        if captures > 0 {
+            crawl.control.note(format!("store.dedupe_against: {captures} captures of earlier crawls"));
+        }
+        if !lowered.is_empty() {
+            crawl.control.note(format!("memory: lowered to fit: {}", lowered.join(", ")));
+        }
+        notes.into_iter().for_each(|note| crawl.control.note(note));
+        Ok(crawl)
+    }
+
+    fn launch(
+        config: Config,
+        memory: &MemoryBudget,
+        seeds: &[Seed],
+        dir: CrawlDir,
+        cpus: &[core_affinity::CoreId],
+        setting: Setting,
+    ) -> Result<Crawl, BootError> {
+        let manifest = dir.manifest().clone();
+        let shards = manifest.shards;
+        let control = Arc::new(Control::new(shards).map_err(|error| {
+            BootError::System(format!("a shard's event counter (eventfd) cannot be made: {error}"))
+        })?);
+        let own_addresses = Arc::new(OwnAddresses::default());
+        let ledger = Arc::new(Ledger::new(LEDGER_ENTRIES).keyed([draw(), draw()]));
+        let hours = config.crawl.hours();
+        let user_agent = config.agent.user_agent();
+        let Setting {
+            partition,
+            fruitless,
+            scope,
+            site_bounds,
+            site_parts,
+            earlier,
+            operators,
+            ranks,
+            replicated,
+            ask_again,
+            round,
+        } = setting;
+        let mut config = config;
+        config.exchange.ring_bytes = config.ring_bytes(shards);
+        let config = Arc::new(config);
+        let (mut to, mut from) = rings(shards, config.exchange.ring_bytes);
+        let mut tasks = Vec::new();
+        // Of each, 0 is no limit, and who has nothing left begins no round.
+        let pages_max = config.crawl.pages_max.saturating_sub(round.pages);
+        let time_max = config.crawl.time_max.saturating_sub(round.elapsed);
+        let budget = Arc::new(PageBudget::new(pages_max));
+        let clock = ring::wall_clock();
+        // Those of earlier runs too: a run may have been killed before it wrote its first block.
+        let mut given = vec![Vec::new(); usize::from(shards)];
+        for seed in seeds {
+            if let Some(given) = given.get_mut(usize::from(partition.giver_of(&seed.url))) {
+                given.push(seed.url.clone());
+            }
+        }
+        for (index, seeds) in (0..shards).zip(given) {
+            let setup = Setup {
+                index,
+                partition: partition.clone(),
+                scope: scope.clone(),
+                rng_seed: manifest.rng_seed,
+                config: Arc::clone(&config),
+                user_agent: user_agent.clone(),
+                ledger: Arc::clone(&ledger),
+                operators: Arc::clone(&operators),
+                ranks: Arc::clone(&ranks),
+                replicated: replicated.clone(),
+                earlier: Arc::clone(&earlier),
+                site_bounds: Arc::clone(&site_bounds),
+                site_parts: Arc::clone(&site_parts),
+                budget: Arc::clone(&budget),
+                // Known to the shard's own thread, as are the files that are there.
+                name_servers: 0,
+                files: FilesFound {
+                    next_segment: manifest.segments_from.get(usize::from(index)).copied().unwrap_or_default(),
+                    ..FilesFound::default()
+                },
+                crawl: manifest.crawl_number(),
+                clock,
+                begins: ring::now(),
+                is_new: dir.is_new(),
+                ask_again: ask_again.clone(),
+            };
+            tasks.push(pump::Task {
+                setup,
+                dir: dir.shard(index),
+                to: to.remove(0),
+                from: from.remove(0),
+                seeds,
+                control: Arc::clone(&control),
+                bodies_bytes_max: memory.bodies_bytes(),
+                own_addresses: Arc::clone(&own_addresses),
+            });
+        }
+        let surroundings = Surroundings::new(dir.root(), shards, Arc::clone(&own_addresses));
+        let mut watch = OutageWatch::new(&config, shards, surroundings);
+        // Before the first fetch.
+        watch.look(ring::now(), &control);
+        let mut threads = Vec::new();
+        for task in tasks {
+            let index = task.setup.index;
+            let cpu = cpus::of_shard(cpus, index);
+            let thread = super::spawn(format!("shard-{index}"), move || {
+                if let Some(cpu) = cpu {
+                    core_affinity::set_for_current(cpu);
+                }
+                pump::run(task)
+            });
+            match thread {
+                Ok(thread) => threads.push(thread),
+                Err(error) => {
+                    control.advance(Phase::Close);
+                    // They work in the directory, whose lock goes with this function.
+                    threads.into_iter().for_each(|thread: JoinHandle<_>| drop(thread.join()));
+                    return Err(BootError::System(error));
+                }
+            }
+        }
+        let supervisor = Supervisor::new(pages_max, time_max);
+        let balance = BalanceWatch::new(&config.partition, fruitless);
+        let (hearts, memory) = (HeartWatch::new(shards), MemoryWatch::new(memory.bytes()));
+        let lists_external = config.lists_external_links();
+        let scope = ScopeReload::new(config, scope);
+        Ok(Crawl {
+            partition,
+            balance,
+            fruitless,
+            lists_external,
+            control,
+            supervisor,
+            watch,
+            hearts,
+            memory,
+            threads,
+            scope,
+            dir,
+            hours,
+        })
+    }
+
+    /// What the shards publish.
+    pub fn control(&self) -> &Control {
+        &self.control
+    }
+
+    /// Where the crawl lies and what was fixed at its beginning.
+    pub fn dir(&self) -> &CrawlDir {
+        &self.dir
+    }
+
+    /// To be asked some times a second: moves the crawl on, which has run for `elapsed` and of which the operator
+    /// wants `wanted`; says whether it has ended.
+    pub fn poll(&mut self, elapsed: Duration, wanted: Phase) -> bool {
+        let mut wanted = wanted;
+        let is_running = self.control.phase() == Phase::Run;
+        if let Some(why) = is_running.then(|| self.watch.look(ring::now(), &self.control)).flatten() {
+            self.control.fail(why);
+            wanted = Phase::Abort;
+        }
+        self.watch_hearts();
+        self.scope.look(&self.control);
+        if let Some(note) = self.memory.look(ring::now(), super::rss_bytes, || self.scope.lists_bytes()) {
+            self.control.note(note);
+        }
+        if let Some(owners) = self.partition.owners() {
+            let totals = self.control.totals();
+            totals.iter().enumerate().for_each(|(shard, totals)| owners.note_waiting(shard, totals.queued));
+        }
+        let waiting = || {
+            let of = |totals: &Totals| (totals.reading_logs == 0).then_some(totals.queued);
+            self.control.totals().iter().map(of).collect()
+        };
+        let is_uneven =
+            is_running && self.watch.waits_for(ring::now()).is_none() && self.balance.look(elapsed, waiting);
+        let phase = self.supervisor.look(Observation {
+            is_uneven,
+            elapsed,
+            reports: &self.control.reports(),
+            pages: Totals::sum(&self.control.totals()).pages,
+            wanted,
+            has_ended: self.threads.iter().any(JoinHandle::is_finished),
+        });
+        self.control.advance(phase);
+        self.threads.iter().all(JoinHandle::is_finished)
+    }
+
+    fn watch_hearts(&mut self) {
+        for (shard, handle) in self.control.shards().iter().enumerate() {
+            let beat = Beat { piece: handle.heart.piece(), cpu: handle.thread.cpu_time().unwrap_or_default() };
+            if let Some(note) = self.hearts.look(ring::now(), shard, beat) {
+                self.control.note(note);
+            }
+        }
+    }
+
+    /// The files of the scope are to be read again.
+    pub fn reload_scope(&mut self) {
+        self.scope.ask();
+    }
+
+    /// What makes fetching wait now, in words: an outage, or a full disk.
+    pub fn waits_for(&self) -> Option<String> {
+        let hours = self.hours.and_then(|hours| hours.closed_for(ring::unix_now()));
+        match hours {
+            Some(closed) => Some(format!("crawl.hours begin in {} min", closed.as_secs().div_ceil(60))),
+            None => self.watch.waits_for(ring::now()),
+        }
+    }
+
+    /// Outages so far, and how long they have lasted together.
+    pub fn outages(&self) -> (u64, Duration) {
+        self.watch.outages(ring::now())
+    }
+
+    /// Whether it drains to go on at once with sites moved.
+    pub fn is_to_level(&self) -> bool {
+        self.supervisor.is_to_level()
+    }
+
+    /// Why the crawl ends or has ended, in words.
+    pub fn ended(&self) -> &'static str {
+        self.supervisor.ended()
+    }
+
+    /// Joins the threads; what went wrong, if anything did.
+    pub fn finish(self) -> Result<(), String> {
+        self.finish_round().map(drop)
+    }
+
+    /// The same, and what the round has left for the next. Whoever stops a crawl by a signal does not wait for a list of links.
+    pub fn finish_round(self) -> Result<RoundEnd, String> {
+        let mut failure = None;
+        for thread in self.threads {
+            let ended =
+                thread.join().unwrap_or_else(|_| Err("a shard's thread panicked: a bug of ringcrawl".to_owned()));
+            if let Err(error) = ended {
+                failure.get_or_insert(error);
+            }
+        }
+        match self.control.failure().or(failure) {
+            Some(failure) => Err(failure),
+            None => {
+                let fruitless = self.supervisor.is_to_level().then_some(self.fruitless);
+                let is_listed = self.lists_external && !self.supervisor.is_stopped() && fruitless.is_none();
+                let (links, note) = match is_listed.then(|| self.dir.list_external_links()).transpose() {
+                    Ok(links) => (links, None),
+                    Err(error) => (None, Some(format!("links that left the scope are not listed: {error}"))),
+                };
+                Ok(RoundEnd { fruitless, number: self.dir.round(), links, note })
+            }
+        }
+    }
+}
+
+/// What other crawls have left, in files that the configuration names.
+struct Lists {
+    earlier: EarlierCrawls,
+    ranks: Ranks,
+    replicated: Replicated,
+}
+
+impl Lists {
+    fn read(config: &Config, rng_seed: u64) -> Result<Lists, BootError> {
+        let store = &config.store;
+        let earlier = EarlierCrawls::read(&store.dedupe_against, store.dedupe_bytes_max, rng_seed, store.digest)
+            .map_err(|error| BootError::Order(format!("store.dedupe_against: {error}")))?;
+        let (ranks, replicated) = (checks::ranks(config, rng_seed)?, checks::replicated(config, rng_seed)?);
+        Ok(Lists { earlier, ranks, replicated })
+    }
+}
+
+/// What the sites of `seeds` with options may cost, and their parts, where these say more than `budget`.
+fn site_bounds(budget: &config::Budget, seeds: &[Seed], rng_seed: u64) -> (SiteBounds, PartsBySite) {
+    let [_, of_sites] = Bound::of_config(budget);
+    let key = |name: &str| SiteKey::new(rng_seed, name).number();
+    let bound = |name: &str, options: &SeedOptions| {
+        let SeedOptions { pages, bytes, seconds, depth: _ } = *options;
+        let bound = Bound {
+            pages: pages.unwrap_or(of_sites.pages),
+            bytes: bytes.unwrap_or(of_sites.bytes),
+            seconds: seconds.unwrap_or(of_sites.seconds),
+        };
+        (bound != of_sites).then(|| (key(name), bound))
+    };
+    let sites = site_options(seeds);
+    let mut bounds: SiteBounds = sites.iter().filter_map(|(site, options)| bound(site, options)).collect();
+    let mut all_parts = PartsBySite::default();
+    for (site, mut parts) in site_parts(seeds) {
+        // Parts that say nothing of costs share what the one around them, or their site, may have.
+        parts.retain(|name, options| {
+            let bound = bound(name, options);
+            bounds.extend(bound);
+            bound.is_some()
+        });
+        if parts.has(|_| true) {
+            all_parts.insert(key(&site), parts);
+        }
+    }
+    (bounds, all_parts)
+}
+
+/// A ring from each shard to each other, as lists by sender and by receiver.
+#[allow(clippy::type_complexity)]
+fn rings(shards: u16, bytes: usize) -> (Vec<Vec<Option<spsc::Producer>>>, Vec<Vec<Option<spsc::Consumer>>>) {
+    let mut to: Vec<Vec<_>> = (0..shards).map(|_| (0..shards).map(|_| None).collect()).collect();
+    let mut from: Vec<Vec<_>> = (0..shards).map(|_| (0..shards).map(|_| None).collect()).collect();
+    for (sender, row) in to.iter_mut().enumerate() {
+        for (receiver, place) in row.iter_mut().enumerate().filter(|(receiver, _)| *receiver != sender) {
+            let (producer, consumer) = spsc::ring(bytes);
+            *place = Some(producer);
+            from[receiver][sender] = Some(consumer);
+        }
+    }
+    (to, from)
+}
+
+fn lines(errors: &[ConfigError]) -> String {
+    errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+/// A random number. The standard library's hasher keys come from the system.
+fn draw() -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    std::hash::RandomState::new().build_hasher().finish()
+}
+
+/// Half a million addresses in 8 MiB: those that are asked or rest, at a time.
+const LEDGER_ENTRIES: usize = 1 << 19;

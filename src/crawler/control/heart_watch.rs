@@ -1,0 +1,103 @@
+//! Whether a shard's thread gets on: what is said when one piece of its work lasts too long.
+//!
+//! Decides: a piece of work of [`PIECE_TIME_MAX`] holds up everything else that the shard does, and is our own fault or a busy
+//! machine's; which of the two, the CPU time tells. It is said once, while it lasts, with the stage.
+//! Invariants: pure; nothing is done about it.
+
+use ringcrawl_base::time::{Duration, Instant};
+use ringcrawl_ring::Piece;
+
+/// What a look at a shard shows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Beat {
+    /// The piece of work that lasts.
+    pub piece: Option<Piece>,
+    /// CPU time that the thread has used.
+    pub cpu: Duration,
+}
+
+/// Watches the shards of a crawl.
+#[derive(Debug)]
+pub struct HeartWatch {
+    /// By shard: the piece that lasts, since when, and the CPU time then; whether it was told.
+    lasting: Vec<Option<Lasting>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Lasting {
+    number: u64,
+    since: Instant,
+    cpu: Duration,
+    is_told: bool,
+}
+
+impl HeartWatch {
+    /// The watch of `shards` shards.
+    pub fn new(shards: u16) -> HeartWatch {
+        HeartWatch { lasting: vec![None; usize::from(shards)] }
+    }
+
+    /// Takes in what `shard` is doing now; what is to be said of it.
+    pub fn look(&mut self, now: Instant, shard: usize, beat: Beat) -> Option<String> {
+        let Beat { piece, cpu } = beat;
+        let place = self.lasting.get_mut(shard)?;
+        let Some(Piece { number, stage }) = piece else {
+            *place = None;
+            return None;
+        };
+        match place {
+            Some(lasting) if lasting.number == number => {
+                let took = now.since(lasting.since);
+                if took < PIECE_TIME_MAX || std::mem::replace(&mut lasting.is_told, true) {
+                    return None;
+                }
+                let (took, cpu) = (took.as_millis(), cpu.saturating_sub(lasting.cpu).as_millis());
+                let stage = stage.as_str();
+                Some(format!(
+                    "shard {shard} has been at one piece of work for {took} ms ({cpu} ms of CPU time): {stage}"
+                ))
+            }
+            _ => {
+                *place = Some(Lasting { number, since: now, cpu, is_told: false });
+                None
+            }
+        }
+    }
+}
+
+/// A piece of work that lasts longer is told.
+pub const PIECE_TIME_MAX: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ringcrawl_base::stage::Stage;
+
+    #[test]
+    fn a_long_piece_is_told_once_and_the_next_one_too() {
+        let mut watch = HeartWatch::new(2);
+        let mut look = |millis, shard, number, cpu| {
+            let piece = (number > 0).then_some(Piece { number, stage: Stage::Scan });
+            let beat = Beat { piece, cpu: Duration::from_millis(cpu) };
+            watch.look(Instant::ZERO + Duration::from_millis(millis), shard, beat)
+        };
+        let told = |told: Option<String>, shard, took, cpu| {
+            let what =
+                format!("shard {shard} has been at one piece of work for {took} ms ({cpu} ms of CPU time): scan");
+            assert_eq!(told, Some(what));
+        };
+        assert_eq!(look(0, 0, 1, 7), None);
+        assert_eq!(look(999, 0, 1, 900), None);
+        told(look(1_010, 0, 1, 910), 0, 1_010, 903);
+        assert_eq!(look(5_000, 0, 1, 4_000), None, "once");
+        assert_eq!(look(5_025, 0, 3, 4_000), None);
+        told(look(6_100, 0, 3, 4_001), 0, 1_075, 1);
+        // Many pieces, and none, are no long one; another shard is another matter.
+        for (millis, number) in [(7_000, 5), (7_900, 7), (8_100, 0), (9_500, 9), (10_400, 9)] {
+            assert_eq!(look(millis, 0, number, 4_001), None, "{millis}");
+        }
+        assert_eq!(look(10_600, 1, 9, 0), None);
+        told(look(10_600, 0, 9, 5_001), 0, 1_100, 1_000);
+        assert_eq!(look(0, 2, 1, 0), None, "no shard");
+    }
+}

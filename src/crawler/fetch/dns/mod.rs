@@ -1,0 +1,202 @@
+//! Queries to name servers, on the shard's own thread: one question to one server, by hickory-resolver.
+//!
+//! Decides: nothing but how a query is sent: one UDP packet, and TCP for an answer that does not fit (RFC 7766). Which
+//! server is asked, when, and what an answer means for a name is decided in [`ringcrawl_brain::names`].
+//! Invariants: a query ends within its `wait`.
+//! Limits: an alias whose end the server does not give is followed by hickory, a few steps, and a long answer is fetched
+//! over TCP: neither counts as a query of its own.
+
+mod resolver;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+pub use resolver::Resolver;
+
+use std::net::IpAddr;
+
+use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts};
+use hickory_resolver::net::{DnsError, NetError, NoRecords};
+use hickory_resolver::proto::op::ResponseCode;
+use hickory_resolver::proto::rr::{Name, RData, RecordType};
+use hickory_resolver::system_conf;
+
+use super::HandsError;
+use ringcrawl_base::time::Duration;
+use ringcrawl_brain::names::{ADDRS_MAX, DnsAnswer, DnsQuery, Family};
+use ringcrawl_config::Dns;
+use ringcrawl_ring as ring;
+use wire::Wire;
+
+type Client = hickory_resolver::Resolver<Wire>;
+
+/// The name servers of one shard.
+pub(super) struct NameServers {
+    /// Two clients for each, without EDNS and with it; none when neither the configuration nor the system names one.
+    clients: Vec<[Client; 2]>,
+    /// Where they are, in words.
+    names: Vec<String>,
+}
+
+impl NameServers {
+    pub(super) fn new(dns: &Dns) -> Result<NameServers, HandsError> {
+        let servers = servers(dns);
+        Ok(NameServers { clients: clients(dns, &servers)?, names: servers.iter().map(name_of).collect() })
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.clients.len()
+    }
+
+    /// Asks the server that `query` names. Words say what came instead of an answer, and from where.
+    pub(super) async fn ask(&self, query: &DnsQuery) -> (DnsAnswer, Option<String>) {
+        let record_type = match query.family {
+            Family::V4 => RecordType::A,
+            Family::V6 => RecordType::AAAA,
+        };
+        let (Some([plain, edns]), Ok(mut name)) = (self.clients.get(query.server), Name::from_ascii(&query.name))
+        else {
+            return (DnsAnswer::None(None), None);
+        };
+        let client = if query.with_edns { edns } else { plain };
+        name.set_fqdn(true);
+        // The resolver's sockets are the runtime's, not the ring's.
+        let _outside = ring::Outside::new();
+        match tokio::time::timeout(query.wait, client.lookup(name, record_type)).await {
+            Ok(Ok(lookup)) => (addrs_of(lookup.answers()), None),
+            Ok(Err(error)) => {
+                let answer = meaning(&error);
+                let words = (!answer.tells_of_name()).then(|| self.words(query.server, &error));
+                (answer, words)
+            }
+            Err(_) => (DnsAnswer::Silent, Some(self.words(query.server, &NetError::Timeout))),
+        }
+    }
+
+    fn words(&self, server: usize, error: &NetError) -> String {
+        let server = self.names.get(server).map(String::as_str).unwrap_or_default();
+        match error {
+            NetError::Dns(DnsError::ResponseCode(code)) => format!("{} of {server}", mnemonic(*code)),
+            NetError::Dns(DnsError::NoRecordsFound(none)) if none.response_code == ResponseCode::NoError => {
+                format!("a referral of {server}")
+            }
+            NetError::Dns(DnsError::NoRecordsFound(none)) => format!("{} of {server}", mnemonic(none.response_code)),
+            NetError::Timeout => format!("{server} is silent"),
+            NetError::Io(_) | NetError::NoConnections | NetError::Busy => {
+                format!("nobody answers at {server}, or there is no way to it")
+            }
+            _ => format!("{server} answers what cannot be read"),
+        }
+    }
+}
+
+/// The name of a code in RFC 1035 section 4.1.1 and its successors, as tools write it: SERVFAIL.
+fn mnemonic(code: ResponseCode) -> String {
+    format!("{code:?}").to_uppercase()
+}
+
+/// Where a server is.
+fn name_of(server: &NameServerConfig) -> String {
+    let port = server.connections.first().map_or(53, |connection| connection.port);
+    std::net::SocketAddr::new(server.ip, port).to_string()
+}
+
+/// Addresses of an answer, and how long they hold.
+fn addrs_of(records: &[hickory_resolver::proto::rr::Record]) -> DnsAnswer {
+    let mut addrs = Vec::new();
+    let (mut ttl_seconds, mut aliases) = (u32::MAX, String::new());
+    for record in records {
+        match &record.data {
+            RData::A(a) => addrs.push(IpAddr::V4(a.0)),
+            RData::AAAA(aaaa) => addrs.push(IpAddr::V6(aaaa.0)),
+            RData::CNAME(target) if aliases.len() < ALIASES_BYTES_MAX => {
+                aliases.push_str(if aliases.is_empty() { "" } else { " " });
+                aliases.push_str(&target.0.to_ascii().to_ascii_lowercase());
+            }
+            _ => {}
+        }
+        // An alias on the way may expire before the address at its end.
+        ttl_seconds = ttl_seconds.min(record.ttl);
+    }
+    addrs.truncate(ADDRS_MAX);
+    let aliases = (!aliases.is_empty()).then(|| aliases.into_boxed_str());
+    if addrs.is_empty() { DnsAnswer::None(None) } else { DnsAnswer::Addrs(addrs, seconds(ttl_seconds), aliases) }
+}
+
+/// Aliases of a name that are told, in bytes.
+const ALIASES_BYTES_MAX: usize = 1_024;
+
+fn meaning(error: &NetError) -> DnsAnswer {
+    match error {
+        NetError::Dns(DnsError::NoRecordsFound(NoRecords { response_code, negative_ttl, soa, ns, .. })) => {
+            match response_code {
+                // It names other servers, as who does not know the name does (RFC 2308 section 2.2, "referral"; RFC 4074
+                // section 4.5).
+                ResponseCode::NoError if ns.is_some() && soa.is_none() => DnsAnswer::Error,
+                ResponseCode::NoError => DnsAnswer::None(negative_ttl.map(seconds)),
+                ResponseCode::NXDomain => DnsAnswer::NoName(negative_ttl.map(seconds)),
+                _ => DnsAnswer::Error,
+            }
+        }
+        NetError::Dns(DnsError::ResponseCode(code)) => match code {
+            ResponseCode::Refused => DnsAnswer::Refused,
+            ResponseCode::FormErr | ResponseCode::NotImp | ResponseCode::BADVERS => DnsAnswer::NotUnderstood,
+            _ => DnsAnswer::Error,
+        },
+        NetError::Timeout => DnsAnswer::Silent,
+        // No socket, no way to it, or it closed the connection.
+        NetError::Io(_) | NetError::NoConnections | NetError::Busy => DnsAnswer::Unreachable,
+        _ => DnsAnswer::Error,
+    }
+}
+
+/// A time to live; one with the highest bit set is none (RFC 2181 section 8).
+fn seconds(ttl: u32) -> Duration {
+    Duration::from_secs(if ttl > i32::MAX as u32 { 0 } else { u64::from(ttl) })
+}
+
+/// The servers that are configured, or those of the system.
+fn servers(dns: &Dns) -> Vec<NameServerConfig> {
+    if !dns.servers.is_empty() {
+        return dns.servers.iter().map(|server| name_server(*server)).collect();
+    }
+    match system_conf::read_system_conf() {
+        Ok((config, _)) => config.name_servers().to_vec(),
+        // A crawl of literal addresses and `dns.hosts` alone needs no server.
+        Err(_) => Vec::new(),
+    }
+}
+
+/// Clients for each server: which of them is asked, and how, is decided in [`ringcrawl_brain::names`].
+fn clients(dns: &Dns, servers: &[NameServerConfig]) -> Result<Vec<[Client; 2]>, HandsError> {
+    let client = |server: &NameServerConfig, with_edns| {
+        let config = ResolverConfig::from_name_servers(vec![server.clone()]);
+        let mut builder = Client::builder_with_config(config, Wire::default());
+        options(builder.options_mut(), dns);
+        builder.options_mut().edns0 = with_edns;
+        builder.build().map_err(|error| HandsError::Dns(error.to_string()))
+    };
+    servers.iter().map(|server| Ok([client(server, false)?, client(server, true)?])).collect()
+}
+
+fn name_server(server: std::net::SocketAddr) -> NameServerConfig {
+    let on_port = |mut connection: ConnectionConfig| {
+        connection.port = server.port();
+        connection
+    };
+    // Another transport for answers that do not fit (RFC 7766); the port is the same.
+    NameServerConfig::new(server.ip(), true, vec![on_port(ConnectionConfig::udp()), on_port(ConnectionConfig::tcp())])
+}
+
+fn options(options: &mut ResolverOpts, dns: &Dns) {
+    options.ndots = 0;
+    options.cache_size = 0;
+    options.use_hosts_file = ResolveHosts::Never;
+    // Who is asked again, and when, is decided here.
+    options.attempts = 0;
+    options.num_concurrent_reqs = 1;
+    options.timeout = dns.timeout;
+    // The bound is ours; hickory's own must not be met first.
+    options.max_active_requests = dns.in_flight_max.saturating_mul(4).max(256);
+}

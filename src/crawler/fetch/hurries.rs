@@ -1,0 +1,102 @@
+//! Exchanges that may be told to end before their deadline.
+//!
+//! Decides: an exchange is told by its guard, while it waits for the response: connecting and handshakes have timeouts of
+//! their own, which are short. One that is told meanwhile ends when it begins to wait.
+//! Invariants: a job is known from the beginning of its exchange to the end; a guard lives as long as its slot is noted.
+
+use std::cell::RefCell;
+
+use ringcrawl_base::IntMap;
+use ringcrawl_ring::{Deadlines, Guard};
+
+/// Those in flight.
+#[derive(Default)]
+pub struct Hurries {
+    jobs: RefCell<IntMap<Told>>,
+}
+
+#[derive(Default)]
+struct Told {
+    /// That of the guard under which it waits for a response.
+    slot: Option<usize>,
+    is_told: bool,
+}
+
+/// A job is known until this is dropped.
+pub struct Entered<'a> {
+    hurries: &'a Hurries,
+    job: u64,
+}
+
+impl Hurries {
+    /// The exchange of `job` begins.
+    pub fn enter(&self, job: u64) -> Entered<'_> {
+        self.jobs.borrow_mut().insert(job, Told::default());
+        Entered { hurries: self, job }
+    }
+
+    /// `job` waits under `guard`, not long if it was told before.
+    pub fn begin(&self, job: u64, guard: &Guard, deadlines: &Deadlines) {
+        if let Some(told) = self.jobs.borrow_mut().get_mut(&job) {
+            told.slot = Some(guard.slot());
+            if told.is_told {
+                deadlines.pass(guard.slot());
+            }
+        }
+    }
+
+    /// `job` does not wait any more; whether it was told to end.
+    pub fn end(&self, job: u64) -> bool {
+        self.jobs.borrow_mut().get_mut(&job).is_some_and(|told| {
+            told.slot = None;
+            told.is_told
+        })
+    }
+
+    /// Tells `job` to end.
+    pub fn hurry(&self, job: u64, deadlines: &Deadlines) {
+        if let Some(told) = self.jobs.borrow_mut().get_mut(&job) {
+            told.is_told = true;
+            told.slot.into_iter().for_each(|slot| deadlines.pass(slot));
+        }
+    }
+}
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        self.hurries.jobs.borrow_mut().remove(&self.job);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ringcrawl_base::time::Duration;
+    use ringcrawl_ring::{self as ring, Runtime, Socket};
+
+    #[test]
+    fn who_is_told_before_it_waits_ends_when_it_begins_to() {
+        Runtime::new(8).expect("io_uring").block_on(async {
+            let (hurries, deadlines) = (Hurries::default(), Deadlines::new());
+            let socket = Socket::new([127, 0, 0, 1].into()).expect("a socket");
+            for (is_told, is_late) in [(false, false), (true, false), (true, true)] {
+                let entered = hurries.enter(7);
+                let guard = deadlines.guard(&socket, ring::now() + Duration::from_secs(60));
+                if is_told && !is_late {
+                    hurries.hurry(7, &deadlines);
+                }
+                hurries.begin(7, &guard, &deadlines);
+                if is_late {
+                    hurries.hurry(7, &deadlines);
+                }
+                ring::sleep_until(ring::now() + Duration::from_millis(20)).await;
+                assert_eq!((guard.is_expired(), hurries.end(7)), (is_told, is_told));
+                drop(guard);
+                hurries.hurry(7, &deadlines);
+                drop(entered);
+                hurries.hurry(7, &deadlines);
+                assert!(hurries.jobs.borrow().is_empty(), "nobody is in flight");
+            }
+        });
+    }
+}

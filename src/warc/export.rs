@@ -1,0 +1,356 @@
+//! A WARC file written anew, in another container.
+//!
+//! Decides: every record becomes a frame or member of its own, its fields and block as they are, but for the name of the file
+//! that a warcinfo record tells (WARC 1.1 section 5.14). Short records, payloads in a content coding, and records of more
+//! than [`JOINED_BYTES_MAX`] bytes are not compressed. A damaged record is omitted and counted; the next good one follows.
+//! What the pages' own words keep out ([`super::selection`]) is left out with all that belongs to it, and counted.
+//! Invariants: what is written holds whole records alone, and its index tells of each capture.
+//! Limits: memory for the longest record that is compressed.
+//! Leaves to others: files and their names (`cli`).
+
+use std::collections::HashSet;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+
+use super::StoreError;
+use super::capture::SHORT_BYTES_MAX;
+use super::container::{Container, Packing, RawRecord};
+use super::fault::ReadError;
+use super::index::{Index, coding_label};
+use super::read::{Record, SegmentReader};
+use super::record::write_foreign_field;
+use super::record_head::HttpHead;
+use super::recover::entry_at;
+use super::selection::{Selection, UrlChoice};
+
+/// What was written of a file.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Exported {
+    /// Records.
+    pub records: u64,
+    /// Those among them that tell what files are, and nothing of a URL.
+    pub about_files: u64,
+    /// Places where the file is damaged.
+    pub damaged: u64,
+    /// Captures that were left out because they say noindex, or because a use is not wanted.
+    pub left_out: [u64; 2],
+    /// Revisits that were written, of captures that were left out.
+    pub orphans: u64,
+    /// The lines of the index, sorted.
+    pub index: Vec<u8>,
+}
+
+impl Exported {
+    /// Counts what was written of another file, whose index is its own.
+    pub fn add(&mut self, other: &Exported) {
+        self.records += other.records;
+        self.about_files += other.about_files;
+        self.damaged += other.damaged;
+        self.orphans += other.orphans;
+        self.left_out.iter_mut().zip(other.left_out).for_each(|(all, more)| *all += more);
+    }
+}
+
+/// Why an export ended.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// Reading or writing failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// Compressing did.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Writes the records of `input` that `taken` has to `output`, a file that will be called `filename`.
+pub fn export<R: Read + Seek, W: Write + Seek + Truncate>(
+    input: R,
+    output: &mut W,
+    (filename, packing): (&str, Packing),
+    taken: &mut Taken,
+) -> Result<Exported, ExportError> {
+    let mut exported = Exported::default();
+    let mut reader = match SegmentReader::new(input) {
+        Ok(reader) => reader,
+        Err(ReadError::Io(error)) => return Err(error.into()),
+        Err(ReadError::Damaged { .. }) => return Ok(Exported { damaged: 1, ..exported }),
+    };
+    let mut copy = Copy { container: Container::new(packing)?, packing, filename, offset: 0, index: Index::default() };
+    loop {
+        match reader.next_record() {
+            Ok(None) => break,
+            Ok(Some(record)) if !taken.takes(&record, &mut exported) => {}
+            Ok(Some(record)) => match copy.record(&mut reader, &record, output) {
+                Ok(()) => {
+                    exported.records += 1;
+                    exported.about_files += u64::from(record.head.kind().as_str() == "warcinfo");
+                }
+                Err(Failed::Export(error)) => return Err(error),
+                Err(Failed::Damage) => {
+                    exported.damaged += 1;
+                    output.truncate(copy.offset)?;
+                    output.seek(SeekFrom::Start(copy.offset))?;
+                }
+            },
+            Err(ReadError::Io(error)) => return Err(error.into()),
+            Err(ReadError::Damaged { .. }) => exported.damaged += 1,
+        }
+    }
+    exported.index = copy.index.sorted();
+    Ok(exported)
+}
+
+/// What is taken of all files of an export.
+///
+/// A capture that is left out takes its request and metadata records with it: ours stand behind its response and name it.
+#[derive(Debug)]
+pub struct Taken {
+    selection: Selection,
+    urls: UrlChoice,
+    /// The response that was left out last.
+    left_out: String,
+    /// By URL and time, hashed: what revisits may refer to.
+    targets: HashSet<u64>,
+}
+
+impl Taken {
+    /// What `selection` has.
+    pub fn new(selection: Selection) -> Taken {
+        Taken { selection, urls: UrlChoice::default(), left_out: String::new(), targets: HashSet::new() }
+    }
+
+    /// Of these URLs alone.
+    pub fn of_urls(self, urls: UrlChoice) -> Taken {
+        Taken { urls, ..self }
+    }
+
+    fn takes(&mut self, record: &Record, exported: &mut Exported) -> bool {
+        let field = |name| record.head.get(name).unwrap_or_default();
+        let target = |url: &str, date: &str| xxhash_rust::xxh3::xxh3_64(format!("{url} {date}").as_bytes());
+        if !self.urls.takes_record(record.head.target_uri()) {
+            self.leave_out(record, target(record.head.target_uri(), field("WARC-Date")));
+            return false;
+        }
+        match record.head.kind().as_str() {
+            kind @ ("response" | "revisit") => match self.selection.of_record(record) {
+                Ok(()) => {
+                    let original = (field("WARC-Refers-To-Target-URI"), field("WARC-Refers-To-Date"));
+                    let is_orphan = kind == "revisit" && self.targets.contains(&target(original.0, original.1));
+                    exported.orphans += u64::from(is_orphan);
+                    true
+                }
+                Err(why) => {
+                    exported.left_out[why as usize] += 1;
+                    self.leave_out(record, target(record.head.target_uri(), field("WARC-Date")));
+                    false
+                }
+            },
+            _ => self.left_out.is_empty() || field("WARC-Concurrent-To") != self.left_out,
+        }
+    }
+
+    fn leave_out(&mut self, record: &Record, target: u64) {
+        if matches!(record.head.kind().as_str(), "response" | "revisit") {
+            record.head.id().clone_into(&mut self.left_out);
+            if self.targets.len() < TARGETS_MAX {
+                self.targets.insert(target);
+            }
+        }
+    }
+}
+
+/// Captures that were left out and are known to revisits: more are forgotten, which a number that is told depends on.
+const TARGETS_MAX: usize = 4_000_000;
+
+/// Something that can be cut.
+pub trait Truncate {
+    /// Leaves `bytes` bytes.
+    fn truncate(&mut self, bytes: u64) -> io::Result<()>;
+}
+
+impl Truncate for std::fs::File {
+    fn truncate(&mut self, bytes: u64) -> io::Result<()> {
+        self.set_len(bytes)
+    }
+}
+
+struct Copy<'a> {
+    container: Container,
+    packing: Packing,
+    filename: &'a str,
+    /// Where the next record begins.
+    offset: u64,
+    index: Index,
+}
+
+enum Failed {
+    Export(ExportError),
+    /// The record cannot be read to its end.
+    Damage,
+}
+
+impl<E: Into<ExportError>> From<E> for Failed {
+    fn from(error: E) -> Failed {
+        Failed::Export(error.into())
+    }
+}
+
+fn of_reading(error: ReadError) -> Failed {
+    match error {
+        ReadError::Io(error) => Failed::Export(error.into()),
+        ReadError::Damaged { .. } => Failed::Damage,
+    }
+}
+
+impl Copy<'_> {
+    fn record<R: Read + Seek>(
+        &mut self,
+        reader: &mut SegmentReader<R>,
+        record: &Record,
+        output: &mut impl Write,
+    ) -> Result<(), Failed> {
+        let head = self.head(record);
+        let http = match record.head.is_http() {
+            true => reader.read_http_head().map_err(of_reading)?,
+            false => HttpHead::default(),
+        };
+        let said = http.get("Content-Encoding").unwrap_or_default();
+        let coding = coding_label(&said);
+        let block_bytes = usize::try_from(record.block_bytes).map_err(|_| Failed::Damage)?;
+        let total = head.len() + block_bytes + END.len();
+        let pays = coding.is_empty() && (SHORT_BYTES_MAX + 1..=JOINED_BYTES_MAX).contains(&total);
+        let mut out = Vec::new();
+        let frame_bytes = if pays {
+            let mut block = http.bytes.clone();
+            self.pieces(reader, |piece| {
+                block.extend_from_slice(piece);
+                Ok(())
+            })?;
+            self.container.put(&[&head, &block, END], true, &mut out)?
+        } else {
+            let mut raw = RawRecord::begin(self.packing.format, total, &mut out);
+            raw.push(&head, &mut out);
+            raw.push(&http.bytes, &mut out);
+            let mut written = 0;
+            self.pieces(reader, |piece| {
+                raw.push(piece, &mut out);
+                if out.len() >= WRITE_BYTES {
+                    written += out.len() as u64;
+                    output.write_all(&out)?;
+                    out.clear();
+                }
+                Ok(())
+            })?;
+            raw.push(END, &mut out);
+            raw.end(&mut out);
+            written + out.len() as u64
+        };
+        // Its checksum, where there is one, was compared.
+        reader.end_record().map_err(of_reading)?;
+        output.write_all(&out)?;
+        if let Some((url, entry)) = entry_at(record, &http, (self.offset, frame_bytes), self.filename) {
+            self.index.add(&url, &entry);
+        }
+        self.offset += frame_bytes;
+        Ok(())
+    }
+
+    /// What is left of the block.
+    fn pieces<R: Read + Seek>(
+        &self,
+        reader: &mut SegmentReader<R>,
+        mut take: impl FnMut(&[u8]) -> io::Result<()>,
+    ) -> Result<(), Failed> {
+        let mut piece = [0; 64 << 10];
+        loop {
+            let count = reader.read_block(&mut piece).map_err(of_reading)?;
+            if count == 0 {
+                return Ok(());
+            }
+            take(piece.get(..count).unwrap_or_default())?;
+        }
+    }
+
+    fn head(&self, record: &Record) -> Vec<u8> {
+        let mut head = format!("{}\r\n", record.head.version()).into_bytes();
+        for (name, value) in record.head.fields() {
+            let value = if name.eq_ignore_ascii_case("WARC-Filename") { self.filename } else { value };
+            write_foreign_field(&mut head, name.as_bytes(), value.as_bytes());
+        }
+        head.extend_from_slice(b"\r\n");
+        head
+    }
+}
+
+/// What ends a record.
+const END: &[u8] = b"\r\n\r\n";
+/// Longer records are written piece by piece.
+const JOINED_BYTES_MAX: usize = 64 << 20;
+const WRITE_BYTES: usize = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::super::index::IndexEntry;
+    use super::super::sample::capture;
+    use super::super::selection::Noindex;
+    use super::super::{Capture, SegmentWriter, Settings};
+    use super::*;
+    use ringcrawl_base::preferences::{Preferences, Use};
+    use ringcrawl_base::time::UnixTime;
+    use ringcrawl_html::Directives;
+    use ringcrawl_url::Url;
+
+    impl Truncate for Cursor<Vec<u8>> {
+        fn truncate(&mut self, bytes: u64) -> io::Result<()> {
+            self.get_mut().truncate(bytes as usize);
+            Ok(())
+        }
+    }
+
+    /// Pages that say noindex, and pages that are not for a use, are left out with their requests and metadata.
+    #[test]
+    fn what_is_left_out() {
+        let settings = Settings { segment_bytes_max: 1 << 30, ..Settings::default() };
+        let mut writer = SegmentWriter::new(settings).expect("a writer");
+        writer.begin("own", UnixTime::from_micros(0)).expect("begins");
+        let pages = [
+            ("plain", "", ""),
+            ("hidden", "noindex", ""),
+            ("closed", "nofollow, noarchive", "train-ai=n"),
+            ("over", "unavailable_after: 2001-01-01", ""),
+            ("later", "unavailable_after: 2300-01-01", "train-ai=y"),
+        ];
+        for (name, said, uses) in pages {
+            let url = Url::parse(&format!("http://a.test/{name}")).expect("a URL");
+            let mut robots = Directives::default();
+            robots.hear(said);
+            let preferences = Preferences::of_label(uses);
+            let metadata = b"fetchTimeMs: 1\r\n";
+            let request = b"GET / HTTP/1.1\r\n\r\n";
+            let page = Capture { robots, preferences, metadata, request, ..capture(&url, b"body") };
+            writer.append(&page).expect("appends");
+        }
+        let bytes = writer.take_pending(Vec::new()).bytes;
+        let exported = |noindex, respect: &[Use]| {
+            let now = UnixTime::from_civil(2026, 11, 21, 0, 0, 0).expect("a date");
+            let mut taken = Taken::new(Selection { noindex, respect: respect.to_vec(), now });
+            let mut output = Cursor::new(Vec::new());
+            let packing = Packing::default();
+            let exported = export(Cursor::new(&bytes), &mut output, ("out", packing), &mut taken).expect("memory");
+            let index = String::from_utf8(exported.index).expect("UTF-8");
+            let urls: Vec<String> = index.lines().map(|line| IndexEntry::parse(line).expect("a line").url).collect();
+            // A warcinfo record, and three of each page; the index that is written is the one of what is written.
+            assert_eq!((exported.records, exported.damaged), (1 + 3 * urls.len() as u64, 0));
+            let again = super::super::recover::recover(Cursor::new(output.into_inner()), "out").expect("memory");
+            assert_eq!((again.records, String::from_utf8(again.index).expect("UTF-8")), (exported.records, index));
+            let names: Vec<&str> = urls.iter().filter_map(|url| url.strip_prefix("http://a.test/")).collect();
+            (names.join(" "), exported.left_out)
+        };
+        assert_eq!(exported(Noindex::Omit, &[]), ("closed later plain".to_owned(), [2, 0]));
+        assert_eq!(exported(Noindex::Include, &[]), ("closed hidden later over plain".to_owned(), [0, 0]));
+        assert_eq!(exported(Noindex::Only, &[]), ("hidden over".to_owned(), [3, 0]));
+        assert_eq!(exported(Noindex::Omit, &[Use::TrainAi]), ("later plain".to_owned(), [2, 1]));
+        assert_eq!(exported(Noindex::Include, &[Use::Search]).1, [0, 0]);
+    }
+}

@@ -1,0 +1,314 @@
+//! One shard's segments: captures in, operations on files out.
+//!
+//! Decides: a segment is begun with the first record and closed when it is full, when that record is
+//! `store.segment_age_max` old, or when the crawl ends; bytes leave for the disk when there are many of them or they are a
+//! second old.
+//! Invariants: records of one segment lie in one file, in the order of their arrival; a number is used once.
+//! Leaves to others: the files (`disk`).
+
+use std::collections::VecDeque;
+
+use super::container::suffix;
+use super::dictionary::{Dictionary, Training};
+use super::{Capture, Names, Note, Originals, Placed, Records, SegmentWriter, Settings, StoreError};
+use ringcrawl_base::time::{Duration, Instant, UnixTime};
+use ringcrawl_url::Url;
+
+/// What is to be done with the open segment, in this order.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum SegmentOp {
+    /// Begin one; its name without `.open`.
+    Begin(String),
+    /// Write at an offset.
+    Write {
+        /// Whole frames.
+        bytes: Vec<u8>,
+        /// Where.
+        offset: u64,
+    },
+    /// It is complete, and this is its index: sync, index, rename.
+    Close {
+        /// The index's lines.
+        index: Vec<u8>,
+    },
+}
+
+/// What a shard stores.
+pub struct Segments {
+    writer: SegmentWriter,
+    ops: VecDeque<SegmentOp>,
+    shard: u16,
+    /// What names end in.
+    suffix: &'static str,
+    is_open: bool,
+    /// When the oldest byte not yet handed out came.
+    since: Option<Instant>,
+    /// How old the open segment may be.
+    age_max: Option<Duration>,
+    /// When it will be: so long after its first record.
+    ends: Option<Instant>,
+    /// Part of the next one's name.
+    next_number: u32,
+    /// What a write lay in.
+    spare: Option<Vec<u8>>,
+}
+
+impl Segments {
+    /// Nothing open yet; no segment of the shard may have `next_number` or a higher one.
+    pub fn new(
+        settings: Settings,
+        shard: u16,
+        next_number: u32,
+        originals: Option<Originals>,
+    ) -> Result<Segments, StoreError> {
+        Ok(Segments {
+            suffix: suffix(settings.packing.format),
+            age_max: settings.segment_age_max,
+            ends: None,
+            writer: SegmentWriter::new(settings)?.knowing(originals),
+            ops: VecDeque::new(),
+            shard,
+            is_open: false,
+            since: None,
+            next_number,
+            spare: None,
+        })
+    }
+
+    /// Stores a capture.
+    pub fn append(&mut self, now: Instant, time: UnixTime, capture: &Capture<'_>) -> Result<Placed, StoreError> {
+        self.open(time)?;
+        let placed = self.writer.append(capture)?;
+        self.appended(now);
+        Ok(placed)
+    }
+
+    /// Stores what was known at `time`; gives the bytes of that.
+    pub fn append_note(&mut self, now: Instant, time: UnixTime, note: &Note<'_>) -> Result<u64, StoreError> {
+        self.open(time)?;
+        let bytes = self.writer.append_note(time, note)?;
+        self.appended(now);
+        Ok(bytes)
+    }
+
+    /// Names for the records of a capture that is written elsewhere, and stored by [`Segments::append_records`].
+    pub fn names(&mut self, time: UnixTime) -> Result<Names, StoreError> {
+        self.open(time)?;
+        self.writer.names()
+    }
+
+    /// Stores records that were written elsewhere, of the fetch of `url`; `None` when their segment was closed since:
+    /// then they need other names.
+    pub fn append_records(&mut self, now: Instant, url: &Url, records: Records) -> Result<Option<Placed>, StoreError> {
+        let placed = self.writer.append_records(url, records)?;
+        if placed.is_some() {
+            self.appended(now);
+        }
+        Ok(placed)
+    }
+
+    fn open(&mut self, time: UnixTime) -> Result<(), StoreError> {
+        if !self.is_open {
+            let name = segment_name(time, self.shard, self.next_number, self.suffix);
+            self.next_number = self.next_number.saturating_add(1);
+            self.writer.begin(&name, time)?;
+            self.ops.push_back(SegmentOp::Begin(name));
+            self.is_open = true;
+        }
+        Ok(())
+    }
+
+    fn appended(&mut self, now: Instant) {
+        self.since.get_or_insert(now);
+        self.ends = self.ends.or_else(|| Some(now + self.age_max?));
+        if self.writer.is_full() {
+            self.close();
+        } else if self.writer.pending_bytes() >= WRITE_BYTES {
+            self.flush();
+        }
+    }
+
+    /// A dictionary to be trained; ends with [`Segments::trained`].
+    pub fn next_training(&mut self) -> Option<Training> {
+        self.writer.next_training()
+    }
+
+    /// A training ended; `None`: the dictionary would not pay.
+    pub fn trained(&mut self, dictionary: Option<Dictionary>) {
+        self.writer.trained(dictionary);
+    }
+
+    /// No segment that is begun from now on has a lower number.
+    pub fn begin_at_least(&mut self, number: u32) {
+        self.next_number = self.next_number.max(number);
+    }
+
+    /// The number of the segment that the last capture went to.
+    pub fn number(&self) -> u32 {
+        self.next_number.saturating_sub(1)
+    }
+
+    /// The next operation.
+    pub fn next_op(&mut self) -> Option<SegmentOp> {
+        self.ops.pop_front()
+    }
+
+    /// Closes a segment that is too old, and hands out what has waited for a second.
+    pub fn flush_old(&mut self, now: Instant) {
+        if self.ends.is_some_and(|ends| ends <= now) {
+            self.close();
+        } else if self.next_due().is_some_and(|due| due <= now) {
+            self.flush();
+        }
+    }
+
+    /// When [`Segments::flush_old`] has something to do.
+    pub fn next_due(&self) -> Option<Instant> {
+        self.since.map(|since| since + WRITE_AGE).into_iter().chain(self.ends).min()
+    }
+
+    /// Hands out everything that is there.
+    pub fn flush(&mut self) {
+        self.since = None;
+        if self.writer.pending_bytes() > 0 {
+            let spare = self.spare.take().unwrap_or_else(|| Vec::with_capacity(WRITE_BYTES + WRITE_BYTES / 4));
+            let pending = self.writer.take_pending(spare);
+            self.ops.push_back(SegmentOp::Write { bytes: pending.bytes, offset: pending.offset });
+        }
+    }
+
+    /// Ends the open segment, if there is one.
+    pub fn close(&mut self) {
+        if self.is_open {
+            self.flush();
+            let index = self.writer.finish();
+            self.ops.push_back(SegmentOp::Close { index });
+            (self.is_open, self.ends) = (false, None);
+        }
+    }
+
+    /// Takes back what a write lay in: memory that was touched costs less than fresh one.
+    pub fn reuse(&mut self, spare: Vec<u8>) {
+        self.spare = (spare.capacity() <= SPARE_BYTES_MAX).then_some(spare);
+    }
+}
+
+impl std::fmt::Debug for Segments {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Segments")
+            .field("shard", &self.shard)
+            .field("next_number", &self.next_number)
+            .finish_non_exhaustive()
+    }
+}
+
+/// `rc-20261121084032-03-00017.warc.zst`: when, which shard, and a number that the shard uses once.
+fn segment_name(time: UnixTime, shard: u16, number: u32, suffix: &str) -> String {
+    format!("rc-{}-{shard:02}-{number:05}{suffix}", time.to_digits())
+}
+
+/// A segment's name without what its format adds; `None`: it is none that we write.
+pub fn segment_stem(name: &str) -> Option<&str> {
+    SEGMENT_SUFFIXES.iter().find_map(|suffix| name.strip_suffix(suffix))
+}
+
+/// The same of any WARC file.
+pub fn warc_stem(name: &str) -> Option<&str> {
+    segment_stem(name).or_else(|| name.strip_suffix(".warc"))
+}
+
+/// The number in a segment's or an index's name, open or closed.
+pub fn segment_number(name: &str) -> Option<u32> {
+    let stem = name.strip_prefix("rc-")?.split_once('.')?.0;
+    stem.rsplit_once('-')?.1.parse().ok().filter(|number| *number < u32::MAX)
+}
+
+/// Large writes: one system call for some dozens of pages.
+const WRITE_BYTES: usize = 512 * 1024;
+const WRITE_AGE: Duration = Duration::from_secs(1);
+/// A larger buffer held one huge page; it is freed.
+const SPARE_BYTES_MAX: usize = 2 << 20;
+
+/// What the names of segments end in.
+pub const SEGMENT_SUFFIXES: [&str; 2] = [".warc.zst", ".warc.gz"];
+/// What the name of its index ends in.
+pub const INDEX_SUFFIX: &str = ".cdxj";
+/// What is added to a name while the file is written.
+pub const OPEN: &str = ".open";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Failure;
+
+    /// Operations at the times at which they are handed out, of failures that are noted at some seconds.
+    fn ops(age_max: Option<Duration>, noted: &[u64]) -> Vec<(u64, &'static str)> {
+        let settings = Settings { segment_bytes_max: 1 << 30, segment_age_max: age_max, ..Settings::default() };
+        let mut segments = Segments::new(settings, 0, 0, None).expect("a writer");
+        let mut ops = Vec::new();
+        let url = Url::parse("http://a.test/").expect("a URL");
+        for second in 0..100 {
+            let now = Instant::ZERO + Duration::from_secs(second);
+            assert!(segments.next_due().is_none_or(|due| due >= now), "nothing is late");
+            let is_due = segments.next_due() == Some(now);
+            segments.flush_old(now);
+            assert!(segments.next_due().is_none_or(|due| due > now) && segments.ops.is_empty() != is_due);
+            if noted.contains(&second) {
+                let time = UnixTime::from_micros(second * 1_000_000);
+                let note = Note::Failure(Failure { url: &url, cause: "dns-timeout", tries: 1, via: None, hops: None });
+                segments.append_note(now, time, &note).expect("appends");
+            }
+            while let Some(op) = segments.next_op() {
+                let what = match op {
+                    SegmentOp::Begin(_) => "begin",
+                    SegmentOp::Write { .. } => "write",
+                    SegmentOp::Close { .. } => "close",
+                };
+                ops.push((second, what));
+            }
+        }
+        assert_eq!(segments.next_due(), None);
+        ops
+    }
+
+    #[test]
+    fn a_segment_is_closed_when_its_first_record_is_old() {
+        let age = Some(Duration::from_secs(10));
+        let one = [(3, "begin"), (4, "write"), (13, "close")];
+        assert_eq!(ops(age, &[3]), one);
+        assert_eq!(ops(None, &[3]), one[..2]);
+        // Later records do not make it younger; what came just before is written with the end; the next is as old as its own.
+        assert_eq!(
+            ops(age, &[3, 8, 12, 50]),
+            [
+                (3, "begin"),
+                (4, "write"),
+                (9, "write"),
+                (13, "write"),
+                (13, "close"),
+                (50, "begin"),
+                (51, "write"),
+                (60, "close")
+            ]
+        );
+        // What only asks for names begins a segment that has no record, and so no age.
+        let settings = Settings { segment_age_max: age, ..Settings::default() };
+        let mut segments = Segments::new(settings, 0, 0, None).expect("a writer");
+        segments.names(UnixTime::from_micros(0)).expect("names");
+        assert_eq!(segments.next_due(), None);
+    }
+
+    #[test]
+    fn numbers_are_read_back_from_names() {
+        let name = segment_name(UnixTime::from_micros(0), 3, 17, ".warc.zst");
+        assert_eq!(
+            (segment_stem(&name), segment_stem("a.warc.gz"), segment_stem("a.warc")),
+            (name.strip_suffix(".warc.zst"), Some("a"), None)
+        );
+        assert_eq!(name, "rc-19700101000000-03-00017.warc.zst");
+        for name in [name.as_str(), "rc-19700101000000-03-00017.cdxj.open", "rc-1-200-17.warc.zst.open"] {
+            assert_eq!(segment_number(name), Some(17), "{name}");
+        }
+        assert_eq!(segment_number("other.warc.zst"), None);
+    }
+}
