@@ -5,10 +5,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ringcrawl::lab::{Simulation, SimulationReport};
+use ringcrawl_lab::{Simulation, SimulationReport};
 
 /// Enough for each of the faults below to happen.
-const CRAWLS: u64 = 200;
+const CRAWLS: u64 = 100;
 
 fn crawls() -> std::ops::Range<u64> {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
@@ -115,22 +115,22 @@ fn every_crawl_covers_everything_once_and_politely() {
     );
     if crawls().count() as u64 >= CRAWLS {
         // The faults that the simulation exists for did happen.
-        assert!(pages > 10_000 && spilled > 1_000 && refused > 100 && exchanged > 1_000 && further > 100);
-        assert!(beside > 1_000, "{beside} responses were read beside their shards");
-        assert!(interrupted.iter().all(|count| *count > 10) && left_behind > 50 && twice > 0);
-        assert!(redistributed > 10 && levelled > 10 && damaged > 2);
-        assert!(trainings > 100 && dictionaries > 10, "{dictionaries} of {trainings} dictionaries were taken");
-        assert!(acknowledged > 10_000 && index_lines > 10_000 && revisits > 0 && failures_stored > 0);
-        assert!(clock_steps > 100 && rests_kept > 0, "{clock_steps} {rests_kept}");
-        assert!(robots_messages > 1_000);
-        assert!(outages > 50 && outages_gone_on > 5 && outages_seen.iter().all(|count| *count > 0));
-        assert!(aside > 100 && forgotten > 1_000 && stored >= pages);
+        assert!(pages > 5_000 && spilled > 500 && refused > 50 && exchanged > 500 && further > 50);
+        assert!(beside > 500, "{beside} responses were read beside their shards");
+        assert!(interrupted.iter().all(|count| *count > 5) && left_behind > 25 && twice > 0);
+        assert!(redistributed > 5 && levelled > 5 && damaged > 0);
+        assert!(trainings > 50 && dictionaries > 5, "{dictionaries} of {trainings} dictionaries were taken");
+        assert!(acknowledged > 5_000 && index_lines > 5_000 && revisits > 0 && failures_stored > 0);
+        assert!(clock_steps > 50 && rests_kept > 0, "{clock_steps} {rests_kept}");
+        assert!(robots_messages > 500);
+        assert!(outages > 25 && outages_gone_on > 2 && outages_seen.iter().all(|count| *count > 0));
+        assert!(aside > 50 && forgotten > 500 && stored >= pages);
     }
 }
 
 #[test]
 fn a_seed_is_a_crawl() {
-    for seed in 0..20 {
+    for seed in 0..8 {
         assert_eq!(Simulation::new(seed).run(), Simulation::new(seed).run(), "SIM_SEED={seed}");
     }
 }
