@@ -9,7 +9,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 /// A map by such a number, or by a type that is one.
 pub type IntMap<V, K = u64> = HashMap<K, V, BuildHasherDefault<Spread>>;
 /// A set of such numbers.
-pub type IntSet = HashSet<u64, BuildHasherDefault<Spread>>;
+pub type IntSet<K = u64> = HashSet<K, BuildHasherDefault<Spread>>;
 
 /// Spreads numbers that follow each other.
 #[derive(Clone, Copy, Default, Debug)]

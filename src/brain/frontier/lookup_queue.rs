@@ -17,8 +17,8 @@ use super::site_turns::SiteTurns;
 use super::{SHARE_PLACES, TIMES_FREE};
 use crate::outcome::HostId;
 use crate::site_shares::SiteShares;
-use ringcrawl_base::IntMap;
 use ringcrawl_base::time::{Duration, Instant};
+use ringcrawl_base::{IntMap, IntSet};
 use ringcrawl_url::SiteKey;
 
 /// Who is asked for, and who waits.
@@ -146,10 +146,9 @@ impl LookupQueue {
         self.is_held_up = false;
     }
 
-    /// Host `id` waits no more; whether it did.
-    pub fn leave(&mut self, id: HostId, asked: Asked) -> bool {
-        let row = asked.linker.unwrap_or(asked.site);
-        [&mut self.known, &mut self.new, &mut self.dear].into_iter().any(|rows| rows.remove(row, id))
+    /// Hosts that are `leaving` wait no more; adds those that did to `left`.
+    pub fn leave(&mut self, leaving: &IntSet<HostId>, left: &mut IntSet<HostId>) {
+        [&mut self.known, &mut self.new, &mut self.dear].into_iter().for_each(|rows| rows.remove(leaving, left));
     }
 
     /// The lookup of host `id` ended; whether somebody told of the name. `None`: it was given up by ourselves.
@@ -357,7 +356,9 @@ mod tests {
         let mut lookups = LookupQueue::new(1);
         assert!(ask(&mut lookups, 0, 1, new(1, 9)));
         assert!(!ask(&mut lookups, 0, 2, new(2, 9)) && !ask(&mut lookups, 0, 3, known(3)));
-        assert!(lookups.leave(2, new(2, 9)) && !lookups.leave(2, new(2, 9)) && lookups.leave(3, known(3)));
+        let (leaving, mut left) = (IntSet::from_iter([2, 3, 7]), IntSet::default());
+        lookups.leave(&leaving, &mut left);
+        assert_eq!(left, IntSet::from_iter([2, 3]));
         lookups.ended(at(1), 1, Some(true));
         assert_eq!(lookups.next(site), None);
     }

@@ -8,11 +8,14 @@
 //! hosts were not met are noted at once. Of a host of which only
 //! some URLs are blocked these end at their turns.
 
+use std::collections::BTreeSet;
+
 use super::host::State;
 use super::{Frontier, Rest};
 use crate::outcome::HostId;
 use crate::politeness::Key;
 use crate::scope::Scope;
+use ringcrawl_base::IntSet;
 use ringcrawl_base::time::{Instant, WallClock};
 
 /// How far a review is.
@@ -72,6 +75,7 @@ impl Frontier {
         let has_blocks = has_new_scope && !self.scope.blocks().is_empty();
         let slots = self.hosts.slots() as HostId;
         let end = slots.min(first.saturating_add(HOSTS_PER_TURN));
+        let mut parked = Vec::new();
         for id in first..end {
             if has_new_clock && self.asks_for_rest(id, now) {
                 self.note_rest(id, now);
@@ -79,10 +83,11 @@ impl Frontier {
             if has_new_clock && !self.settings.shares_hosts {
                 self.note_origin_rests(now, id);
             }
-            if has_blocks && self.scope.blocks().blocks_host(&self.hosts[id].name) {
-                self.end_rest(id);
+            if has_blocks && self.scope.blocks().blocks_host(&self.hosts[id].name) && self.end_rest(id) {
+                parked.push(id);
             }
         }
+        self.end_waits(&parked);
         if end < slots {
             self.review.next = Some(end);
         } else {
@@ -96,32 +101,48 @@ impl Frontier {
         !pace.crawl_delay().is_zero() || self.rests_long(id, now)
     }
 
-    /// A host whose name is blocked waits for nothing.
-    fn end_rest(&mut self, id: HostId) {
+    /// A host whose name is blocked rests no more; whether it waits in rows of others.
+    fn end_rest(&mut self, id: HostId) -> bool {
         match self.hosts[id].state() {
             State::Waiting(_) => self.make_ready(id),
-            State::Parked if self.leave_row(id) => self.make_ready(id),
+            State::Parked => return true,
             // It is looked at when it goes on, or has nothing to do.
-            State::Parked | State::Ready | State::Busy | State::Reading => {}
+            State::Ready | State::Busy | State::Reading => {}
             State::Idle | State::Emptied | State::Resting(_) => {}
+        }
+        false
+    }
+
+    /// Takes parked hosts out of the rows where they wait, as far as they are found: for their sites, addresses or operators, or the
+    /// name servers. One whose addresses have changed meanwhile is called there. Each row is gone through once for all of them.
+    fn end_waits(&mut self, parked: &[HostId]) {
+        if parked.is_empty() {
+            return;
+        }
+        let (leaving, mut left): (IntSet<HostId>, IntSet<HostId>) =
+            (parked.iter().copied().collect(), IntSet::default());
+        let keys: BTreeSet<Key> = parked.iter().flat_map(|id| self.keys_of(*id)).collect();
+        for key in keys {
+            self.turn_queues.leave(key, &leaving, &mut left);
+        }
+        for id in parked
+            .iter()
+            .filter(|id| left.contains(id) && self.turn_queues.is_called(**id))
+            .copied()
+            .collect::<Vec<_>>()
+        {
+            self.turn_queues.had_turn(id);
+        }
+        self.lookups.leave(&leaving, &mut left);
+        for id in parked.iter().filter(|id| left.contains(id)) {
+            self.make_ready(*id);
         }
     }
 
-    /// Takes a parked host out of the row where it waits, if that is found: for its site, one of its addresses or operators, or the
-    /// name servers. One whose addresses have changed meanwhile is called there.
-    fn leave_row(&mut self, id: HostId) -> bool {
-        let host = &self.hosts[id];
-        let known = host.resolution.known();
-        let keys: Vec<Key> =
-            known.iter().flat_map(|addr| self.turns_for(id, *addr).keys().collect::<Vec<_>>()).collect();
-        let has_left = keys.into_iter().any(|key| {
-            let guest = self.guest_at(key, id);
-            self.turn_queues.leave(key, guest)
-        });
-        if has_left && self.turn_queues.is_called(id) {
-            self.turn_queues.had_turn(id);
-        }
-        has_left || self.lookups.leave(id, self.hosts[id].asked())
+    /// What a host may wait for a turn of.
+    fn keys_of(&self, id: HostId) -> Vec<Key> {
+        let known = self.hosts[id].resolution.known();
+        known.iter().flat_map(|addr| self.turns_for(id, *addr).keys().collect::<Vec<_>>()).collect()
     }
 }
 

@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 
 use crate::outcome::HostId;
-use ringcrawl_base::IntMap;
+use ringcrawl_base::{IntMap, IntSet};
 use ringcrawl_url::SiteKey;
 
 /// The hosts.
@@ -51,16 +51,16 @@ impl SiteTurns {
         hosts.push_front(id);
     }
 
-    /// Takes host `id` of `site` out; whether it waited.
-    pub fn remove(&mut self, site: SiteKey, id: HostId) -> bool {
-        let Some(hosts) = self.hosts.get_mut(&site) else { return false };
-        let Some(place) = hosts.iter().position(|host| *host == id) else { return false };
-        hosts.remove(place);
-        if hosts.is_empty() {
-            self.hosts.remove(&site);
-            self.sites.retain(|other| *other != site);
+    /// Takes the hosts out that are `leaving`, and adds those that waited to `left`. It costs the same for one and for many.
+    pub fn remove(&mut self, leaving: &IntSet<HostId>, left: &mut IntSet<HostId>) {
+        let before = left.len();
+        self.hosts.retain(|_, hosts| {
+            hosts.retain(|id| !leaving.contains(id) || !left.insert(*id));
+            !hosts.is_empty()
+        });
+        if left.len() > before {
+            self.sites.retain(|site| self.hosts.contains_key(site));
         }
-        true
     }
 
     /// Takes all hosts of a site over from another row, behind those that wait here.

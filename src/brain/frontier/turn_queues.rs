@@ -27,6 +27,7 @@ use super::site_turns::SiteTurns;
 use super::slow_turns::SlowTurns;
 use crate::outcome::HostId;
 use crate::politeness::Key;
+use ringcrawl_base::IntSet;
 use ringcrawl_base::time::{Duration, Instant};
 use ringcrawl_url::SiteKey;
 
@@ -253,15 +254,15 @@ impl TurnQueues {
         is_new || is_awaited
     }
 
-    /// A host waits for `key` no more, nor keeps a place for it; whether it waited there. A row that is empty by that
-    /// ends with its instant in the calendar.
-    pub fn leave(&mut self, key: Key, Guest { id, of, .. }: Guest) -> bool {
-        let has_left =
-            self.rows.get_mut(&key).is_some_and(|row| row.waiting.remove(of, id) || row.newcomers.remove(of, id));
-        if has_left {
-            self.gives_place_back(key, id);
-        }
-        has_left
+    /// Hosts that are `leaving` wait for `key` no more, nor keep a place for it; adds those that waited there to `left`. A row that is
+    /// empty by that ends with its instant in the calendar.
+    pub fn leave(&mut self, key: Key, leaving: &IntSet<HostId>, left: &mut IntSet<HostId>) {
+        let Some(row) = self.rows.get_mut(&key) else { return };
+        let mut from_here = IntSet::default();
+        row.waiting.remove(leaving, &mut from_here);
+        row.newcomers.remove(leaving, &mut from_here);
+        from_here.iter().for_each(|id| self.gives_place_back(key, *id));
+        left.extend(from_here);
     }
 
     /// The host's turn of this key, if it has come: it is none any more. One of another key of the same kind is lost: the host has

@@ -157,6 +157,26 @@ fn who_rests_and_is_blocked_ends_at_once() {
     assert!(bed.jobs[jobs..].iter().all(|(at, _)| at.since(rests_from) >= Duration::from_secs(86_400)));
 }
 
+/// They are taken out of their rows together: one by one, half a million would take hours.
+#[test]
+fn many_who_wait_for_name_servers_are_blocked_at_once() {
+    let mut bed = Bed::new(|config| config.dns.in_flight_max = 8);
+    let hosts = 20_000;
+    for number in 0..hosts {
+        bed.offer_of_strangers(&format!("http://a.s{number}.test/"));
+    }
+    bed.offer("http://good.example/");
+    bed.run(1, 10, &mut well);
+    let waiting = bed.frontier.queued();
+    assert!(waiting > hosts / 2, "{waiting}");
+    bed.frontier.set_scope(scope("", ".test\n"));
+    bed.run(2, 100_000, &mut well);
+    assert_eq!(bed.frontier.queued(), 0);
+    assert!(bed.jobs.iter().any(|(_, job)| job.url.host() == "good.example"));
+    let asked = bed.jobs.iter().filter(|(_, job)| job.url.host() != "good.example").count();
+    assert!(asked < hosts as usize / 4, "{asked}");
+}
+
 /// A host whose rest an earlier run has noted is on the list when its URLs come back, or while its last request is under way.
 #[test]
 fn who_is_blocked_goes_to_rest_no_more() {
