@@ -176,6 +176,27 @@ fn the_configuration_is_kept_and_changes_are_told() {
     assert_eq!(kept_config::kept_config(&root).unwrap(), Some(kept));
 }
 
+/// The logs are in their places first. The next run without a number of shards goes on with them, and moves nothing back.
+#[test]
+fn a_kill_before_the_configuration_is_written_undoes_no_redistribution() {
+    let folder = TempFolder::new("killed-between");
+    let root = folder.path().join("crawl");
+    begin(&root);
+    let config = fs::read_to_string(root.join(CONFIG)).unwrap();
+    let seeds = [url("http://a.test/")];
+    let mut dir =
+        CrawlDir::open(&root, &Wanted { shards: Some(3), ..Wanted::default() }, || panic!("there is a crawl")).unwrap();
+    dir.keep(&seeds, &Config::default(), Partition::by_site(3), 1 << 20).unwrap();
+    drop(dir);
+    let after = fs::read_to_string(root.join(CONFIG)).unwrap();
+    assert_ne!(after, config);
+    fs::write(root.join(CONFIG), &config).unwrap();
+    let kept = kept_config::kept_config(&root).unwrap().expect("a crawl");
+    assert_eq!(kept.crawl.shards, 3);
+    open(&root).unwrap().keep(&seeds, &kept, Partition::by_site(3), 1 << 20).unwrap();
+    assert_eq!(fs::read_to_string(root.join(CONFIG)).unwrap(), after);
+}
+
 #[test]
 fn a_configuration_that_cannot_be_used_is_told_and_replaced() {
     let folder = TempFolder::new("unkept");
