@@ -18,7 +18,7 @@ use std::time::Duration;
 use ringcrawl_base::Rng;
 use ringcrawl_base::time::Instant;
 use ringcrawl_base::{Failure, Truncated};
-use ringcrawl_brain::outcome::FetchJob;
+use ringcrawl_brain::job::FetchJob;
 use ringcrawl_config::{Certificates, Config, PrivateAddresses};
 use ringcrawl_crawler::fetch::Hands;
 use ringcrawl_ring::{self as ring, Runtime};

@@ -6,7 +6,8 @@
 use super::fake_web::FakeWeb;
 use ringcrawl_base::Rng;
 use ringcrawl_base::time::{Duration, Instant, UnixTime};
-use ringcrawl_brain::outcome::{FetchJob, Fetched, JobKind};
+use ringcrawl_brain::job::{FetchJob, JobKind};
+use ringcrawl_brain::outcome::Fetched;
 use ringcrawl_brain::sample::plain_transaction;
 use ringcrawl_brain::transaction::{Timings, Transaction};
 use ringcrawl_http::Limits;

@@ -18,8 +18,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use ringcrawl_base::time::{Duration, Instant, UnixTime};
+use ringcrawl_brain::job::{FetchJob, JobKind};
 use ringcrawl_brain::names::DnsAnswer;
-use ringcrawl_brain::outcome::{FetchJob, JobKind};
 use ringcrawl_brain::page::{LongResponse, PageRead};
 use ringcrawl_brain::route::Partition;
 use ringcrawl_brain::sample::{dear_responses, dear_robots, plain_transaction};

@@ -27,6 +27,7 @@
 
 // What everything speaks.
 pub mod budget;
+pub mod job;
 pub mod latency;
 pub mod memory_budget;
 pub mod outcome;

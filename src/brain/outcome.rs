@@ -1,94 +1,17 @@
-//! The vocabulary between brain and hands: what to fetch, and how it ended.
+//! How a job ended, as the brain needs to know it.
 //!
 //! Decides: the closed list of ways a fetch ends. A peer that misbehaves is one of these, counted, never a
 //! panic and never a free-form string.
-//! Invariants: every `FetchJob` the brain hands out comes back exactly once, with one `Outcome`.
+//! Invariants: every [`crate::job::FetchJob`] comes back exactly once, with one `Outcome`.
 //! Leaves to others: what to do about an outcome (`frontier`), how it came about (`fetch`).
 
 use std::net::IpAddr;
 
 use crate::kinds::PageText;
-use crate::politeness::Turns;
-use ringcrawl_base::time::{Duration, Instant};
+use ringcrawl_base::time::Duration;
 use ringcrawl_base::{Failure, Truncated};
-use ringcrawl_robots::{Rules, Usage};
+use ringcrawl_robots::Rules;
 use ringcrawl_url::{HashedUrls, Url};
-
-/// A host's slot in its shard's frontier.
-pub type HostId = u32;
-
-/// What one job asks for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub enum JobKind {
-    /// The addresses of the host of `url`.
-    Resolve,
-    /// The robots.txt of an origin; `url` is its address.
-    Robots,
-    /// A page.
-    Page,
-}
-
-/// "This URL, at this address, by this deadline."
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct FetchJob {
-    /// Unique within the shard's run.
-    pub id: u64,
-    /// The frontier's slot of the host that this job occupies.
-    pub host: HostId,
-    /// What to do.
-    pub kind: JobKind,
-    /// What to fetch.
-    pub url: Url,
-    /// Where; `None` for `Resolve` alone.
-    pub addr: Option<IpAddr>,
-    /// Of `Resolve`: both families are asked for, not the second only where the first has no address.
-    pub both_families: bool,
-    /// Other addresses of the host, for when that one does not answer; each needs a turn of its own. Empty where an
-    /// address is known to work.
-    pub others: Vec<IpAddr>,
-    /// What was claimed in the ledger for it, until `deadline` and some more.
-    pub turns: Turns,
-    /// Of a page: the URL's number in its shard's URL log.
-    pub number: u64,
-    /// The way from a seed, as the bits of `Hops`.
-    pub depth: u16,
-    /// Of a page: which page linked to it first, as far as the shard remembers.
-    pub via: Option<Box<str>>,
-    /// How many times this was tried before: 0 the first time.
-    pub attempt: u8,
-    /// When it begins.
-    pub began: Instant,
-    /// When its request ended, where what came of it waits: to be read, or until it is known whether it counts.
-    pub ended: Option<Instant>,
-    /// When the hands must have given up.
-    pub deadline: Instant,
-    /// The deadline is sooner than `fetch.deadline` has it, for want of places: what is cut by it is tried again, not kept.
-    pub is_hurried: bool,
-    /// Of a page: no page of its own site was known to link to it.
-    pub is_strangers: bool,
-    /// What the page is worth is to be known ([`crate::kinds`]).
-    pub is_examined: bool,
-    /// Of a page: what robots.txt says about its use, where it says anything.
-    pub usage: Option<Box<Usage>>,
-    /// Fetches of its site were slow lately.
-    pub is_of_slow_site: bool,
-    /// How long the host is left alone after this request at least.
-    pub rest: Duration,
-    /// How it failed, where more is known of that than its outcome says.
-    pub told: Option<Box<str>>,
-}
-
-impl FetchJob {
-    /// When its request ended, where it counts now.
-    pub fn ended(&self, now: Instant) -> Instant {
-        self.ended.unwrap_or(now)
-    }
-
-    /// How long it took, where it counts now.
-    pub fn took(&self, now: Instant) -> Duration {
-        self.ended(now).since(self.began)
-    }
-}
 
 /// How a job ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -131,7 +54,7 @@ pub struct Fetched {
     pub dropped: Option<(u64, &'static str)>,
     /// Where a 3xx points to, canonical, when it has a usable Location.
     pub redirect: Option<Url>,
-    /// What a robots.txt says, where the response is a 2xx to [`JobKind::Robots`].
+    /// What a robots.txt says, where the response is a 2xx to [`crate::job::JobKind::Robots`].
     pub rules: Option<Rules>,
     /// Retry-After in seconds or as a date, as time from now (RFC 9110 section 10.2.3).
     pub retry_after: Option<Duration>,

@@ -10,7 +10,7 @@
 
 use std::fmt::Write as _;
 
-use crate::outcome::JobKind;
+use crate::job::JobKind;
 use ringcrawl_base::Failure;
 use ringcrawl_base::time::Duration;
 use ringcrawl_url::{Scheme, Url};

@@ -242,7 +242,7 @@ fn sorted(hosts: &HashMap<Box<str>, Host>, sort: Sort) -> Vec<(&str, &Host)> {
 mod tests {
     use super::*;
     use ringcrawl_base::Failure;
-    use ringcrawl_brain::outcome::JobKind;
+    use ringcrawl_brain::job::JobKind;
     use ringcrawl_brain::trouble::Cause;
     use ringcrawl_url::Scheme;
 

@@ -307,7 +307,7 @@ pub(super) fn host_name(text: &str) -> io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ringcrawl_brain::outcome::JobKind;
+    use ringcrawl_brain::job::JobKind;
     use ringcrawl_brain::trouble::Cause;
     use ringcrawl_url::Scheme;
 

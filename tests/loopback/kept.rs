@@ -4,7 +4,7 @@ use std::io::Write;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use ringcrawl_brain::outcome::FetchJob;
+use ringcrawl_brain::job::FetchJob;
 use ringcrawl_ring as ring;
 
 use crate::rig::hands::*;

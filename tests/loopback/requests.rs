@@ -1,6 +1,6 @@
 //! What requests carry, and to whom.
 
-use ringcrawl_brain::outcome::{FetchJob, JobKind};
+use ringcrawl_brain::job::{FetchJob, JobKind};
 
 use crate::rig::hands::*;
 use crate::rig::servers::*;

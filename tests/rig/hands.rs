@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use ringcrawl_base::Failure;
 use ringcrawl_base::time::Instant;
-use ringcrawl_brain::outcome::{FetchJob, JobKind};
+use ringcrawl_brain::job::{FetchJob, JobKind};
 use ringcrawl_brain::transaction::Transaction;
 use ringcrawl_config::{Config, PrivateAddresses};
 use ringcrawl_crawler::fetch::Hands;

@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 use crate::plan::PageGraph;
 use ringcrawl_base::IntMap;
 use ringcrawl_base::time::{Duration, UnixTime};
-use ringcrawl_brain::outcome::{FetchJob, JobKind};
+use ringcrawl_brain::job::{FetchJob, JobKind};
 use ringcrawl_brain::sample::plain_transaction;
 use ringcrawl_brain::transaction::{Timings, Transaction};
 use ringcrawl_http::Limits;

@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use ringcrawl_base::stage::Stage;
 use ringcrawl_base::time::Instant;
-use ringcrawl_brain::outcome::{FetchJob, JobKind};
+use ringcrawl_brain::job::{FetchJob, JobKind};
 use ringcrawl_config::{Config, PrivateAddresses};
 use ringcrawl_crawler::fetch::Hands;
 use ringcrawl_ring::{self as ring, Runtime, Sampler, Thread};

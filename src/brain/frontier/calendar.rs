@@ -8,7 +8,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::outcome::HostId;
+use crate::job::HostId;
 use crate::politeness::Key;
 use ringcrawl_base::time::Instant;
 

@@ -14,8 +14,8 @@ use std::collections::VecDeque;
 
 use super::Frontier;
 use super::host::State;
+use crate::job::HostId;
 use crate::kinds::Weight;
-use crate::outcome::HostId;
 use crate::waits::Wait;
 use ringcrawl_base::time::{Duration, Instant};
 

@@ -11,7 +11,8 @@
 use super::Frontier;
 use super::finish::End;
 use super::host::Host;
-use crate::outcome::{FetchJob, HostId, JobKind, Outcome};
+use crate::job::{FetchJob, HostId, JobKind};
+use crate::outcome::Outcome;
 use crate::politeness::RetryClass;
 use crate::trouble::{Cause, HostHealth, Trouble};
 use ringcrawl_base::Failure;

@@ -19,7 +19,7 @@ use super::host::{Host, State};
 use super::queue::Discipline;
 use super::rests::Rests;
 use super::{STALE_ENTRIES_MIN, TIMES_FREE, host_key};
-use crate::outcome::HostId;
+use crate::job::HostId;
 use crate::site_shares::SiteShares;
 use crate::waits::{Wait, Waits};
 use ringcrawl_base::time::Instant;

@@ -8,7 +8,7 @@
 
 use super::importance::Level;
 use super::site_turns::SiteTurns;
-use crate::outcome::HostId;
+use crate::job::HostId;
 use ringcrawl_url::SiteKey;
 
 /// The rows.

@@ -15,7 +15,7 @@
 
 use super::site_turns::SiteTurns;
 use super::{SHARE_PLACES, TIMES_FREE};
-use crate::outcome::HostId;
+use crate::job::HostId;
 use crate::site_shares::SiteShares;
 use ringcrawl_base::time::{Duration, Instant};
 use ringcrawl_base::{IntMap, IntSet};

@@ -11,7 +11,7 @@ use super::host_table::HostTable;
 use super::queue::HostQueue;
 use super::waiting::WaitingUrls;
 use super::{BLOCK_BYTES, SHORT_TAIL_BYTES};
-use crate::outcome::HostId;
+use crate::job::HostId;
 use crate::spool::Spool;
 
 /// The account of a shard's waiting URLs.

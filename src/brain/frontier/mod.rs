@@ -78,8 +78,8 @@ pub use settings::Settings;
 pub use waiting::{Ticket, WaitingUrls};
 
 use self::competition::Competition;
+use crate::job::{FetchJob, HostId, JobKind};
 use crate::kinds::KindFacts;
-use crate::outcome::{FetchJob, HostId, JobKind};
 use crate::politeness::{Complaint, Key, is_overload};
 use crate::scope::Scope;
 use crate::spool::{Block, ReadFor, Spool};

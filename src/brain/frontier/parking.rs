@@ -17,7 +17,7 @@ use super::fetch_places::Turn;
 use super::host::State;
 use super::turn_queues::{Call, Guest};
 use super::{Frontier, LOOK_PAUSE_MIN, waits};
-use crate::outcome::{FetchJob, HostId, JobKind};
+use crate::job::{FetchJob, HostId, JobKind};
 use crate::politeness::{HOLD_SLACK, Key, TakenTurn, Turns};
 use ringcrawl_base::time::{Duration, Instant};
 use ringcrawl_url::SiteKey;

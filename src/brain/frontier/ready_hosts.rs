@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use super::importance::Level;
 use super::level_turns::LevelTurns;
 use super::site_turns::SiteTurns;
-use crate::outcome::HostId;
+use crate::job::HostId;
 use ringcrawl_url::SiteKey;
 
 /// The row.

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 
 use super::host::State;
 use super::{Frontier, Rest};
-use crate::outcome::HostId;
+use crate::job::HostId;
 use crate::politeness::Key;
 use crate::scope::Scope;
 use ringcrawl_base::IntSet;

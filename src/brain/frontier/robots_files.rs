@@ -17,7 +17,7 @@ use std::rc::Rc;
 use super::robots_message::{RobotsAnswer, RobotsRequest, RobotsResult};
 use super::rules_cache::{CachedRules, Charge, RulesCache};
 use super::{STALE_ENTRIES_MIN, TIMES_FREE};
-use crate::outcome::HostId;
+use crate::job::HostId;
 use crate::site_shares::SiteShares;
 use ringcrawl_base::time::{Duration, Instant};
 use ringcrawl_robots::Rules;

@@ -17,7 +17,7 @@ use std::rc::Rc;
 
 use super::host::{Host, State};
 use super::{Frontier, STALE_ENTRIES_MIN};
-use crate::outcome::HostId;
+use crate::job::HostId;
 use ringcrawl_robots::Rules;
 
 /// Rules in memory.

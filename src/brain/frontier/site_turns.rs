@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 
-use crate::outcome::HostId;
+use crate::job::HostId;
 use ringcrawl_base::{IntMap, IntSet};
 use ringcrawl_url::SiteKey;
 

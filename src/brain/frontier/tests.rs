@@ -23,7 +23,8 @@ use std::net::IpAddr;
 
 use super::*;
 use crate::hops::Hops;
-use crate::outcome::{Fetched, JobKind, Outcome};
+use crate::job::JobKind;
+use crate::outcome::{Fetched, Outcome};
 use crate::route::Partition;
 use crate::spool::SpoolOp;
 use ringcrawl_base::Truncated;

@@ -25,7 +25,7 @@ use std::collections::HashMap;
 use super::fetch_places::Awaited;
 use super::site_turns::SiteTurns;
 use super::slow_turns::SlowTurns;
-use crate::outcome::HostId;
+use crate::job::HostId;
 use crate::politeness::Key;
 use ringcrawl_base::IntSet;
 use ringcrawl_base::time::{Duration, Instant};

@@ -14,7 +14,7 @@
 
 use super::Frontier;
 use super::host::State;
-use crate::outcome::{FetchJob, HostId, JobKind};
+use crate::job::{FetchJob, HostId, JobKind};
 use crate::politeness::{HOLD_SLACK, Turns};
 use ringcrawl_base::time::{Duration, Instant};
 

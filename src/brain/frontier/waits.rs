@@ -5,7 +5,7 @@
 //! Leaves to others: how long nothing is done (`pump`).
 
 use super::host::{Host, State};
-use crate::outcome::JobKind;
+use crate::job::JobKind;
 use crate::politeness::Key;
 use crate::waits::Wait;
 use ringcrawl_config::Politeness;

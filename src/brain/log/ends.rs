@@ -275,7 +275,7 @@ pub(super) const CUTS: [Truncated; 4] =
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outcome::JobKind;
+    use crate::job::JobKind;
     use crate::trouble::{Cause, HostHealth, Trouble};
     use ringcrawl_url::Scheme;
 

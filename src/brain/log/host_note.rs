@@ -10,7 +10,7 @@
 
 use super::ends::{End, put_text, take_text};
 use super::number;
-use crate::outcome::JobKind;
+use crate::job::JobKind;
 use crate::trouble::{Cause, HostHealth, Trouble};
 use ringcrawl_base::Failure;
 use ringcrawl_base::time::Duration;

@@ -5,7 +5,7 @@
 //! Limits: those of the configuration; the head may have a few fields more, as some are added when it is stored.
 
 use super::PageReader;
-use crate::outcome::{FetchJob, JobKind};
+use crate::job::{FetchJob, JobKind};
 use crate::stats::Totals;
 use crate::transaction::{Timings, Transaction};
 use ringcrawl_base::time::{Duration, Instant, UnixTime};

@@ -4,7 +4,8 @@
 //! counted beside it.
 
 use super::Page;
-use crate::outcome::{JobKind, Wall};
+use crate::job::JobKind;
+use crate::outcome::Wall;
 use crate::stats::Totals;
 use ringcrawl_base::{Blemish, Truncated};
 use ringcrawl_html as html;

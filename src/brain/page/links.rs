@@ -11,7 +11,7 @@
 use std::borrow::Cow;
 
 use crate::hops::Hops;
-use crate::outcome::FetchJob;
+use crate::job::FetchJob;
 use crate::stats::Totals;
 use ringcrawl_config::{Config, Documents, Embeds, Sitemaps};
 use ringcrawl_html::{self as html, Document, FieldLink, Format, Kind, Kinds, Page, Summary, Xml};

@@ -34,8 +34,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::hops::Hops;
+use crate::job::{FetchJob, JobKind};
 use crate::kinds::{PageText, TextSample};
-use crate::outcome::{FetchJob, Fetched, JobKind};
+use crate::outcome::Fetched;
 use crate::scope::Scope;
 use crate::stats::Totals;
 use crate::transaction::Transaction;

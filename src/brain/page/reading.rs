@@ -8,7 +8,8 @@
 //! Leaves to others: where it is done (`pump`), what comes of it (`shard`).
 
 use super::{Page, PageReader, decode};
-use crate::outcome::{FetchJob, Fetched};
+use crate::job::FetchJob;
+use crate::outcome::Fetched;
 use crate::stats::Totals;
 use crate::transaction::Transaction;
 use ringcrawl_base::stage::{self, Stage};

@@ -7,9 +7,9 @@
 use std::rc::Rc;
 
 use crate::exchange::Outgoing;
+use crate::job::FetchJob;
 use crate::log::{Append, LogFile};
 use crate::names::DnsQuery;
-use crate::outcome::FetchJob;
 use crate::page::LongResponse;
 use crate::spool::SpoolOp;
 use ringcrawl_warc::{SegmentOp, Training};

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use super::Shard;
 use crate::exchange::message::MessageKind;
 use crate::hops::Hops;
-use crate::outcome::{FetchJob, JobKind};
+use crate::job::{FetchJob, JobKind};
 use ringcrawl_base::stage::{self, Stage};
 use ringcrawl_base::time::Instant;
 use ringcrawl_config::{Config, ExchangeMode, UrlOrder};

@@ -12,7 +12,7 @@ use ringcrawl_base::{IntMap, IntSet};
 use ringcrawl_http as http;
 use ringcrawl_url::SiteKey;
 
-use crate::outcome::FetchJob;
+use crate::job::FetchJob;
 use crate::transaction::Transaction;
 
 /// Long responses of a shard.

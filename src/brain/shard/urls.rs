@@ -6,8 +6,8 @@
 use super::{Effect, Shard};
 use crate::frontier::Ticket;
 use crate::hops::Hops;
+use crate::job::{FetchJob, JobKind};
 use crate::log::{End, EndKind};
-use crate::outcome::{FetchJob, JobKind};
 use crate::scope::Outside;
 use crate::visited::Seen;
 use ringcrawl_base::stage::{self, Stage};

@@ -12,8 +12,8 @@ use super::{Asked, Known};
 use crate::cli::crawl_logs::iso;
 use ringcrawl_base::time::Duration;
 use ringcrawl_brain::hops::Hops;
+use ringcrawl_brain::job::JobKind;
 use ringcrawl_brain::log::UrlState;
-use ringcrawl_brain::outcome::JobKind;
 use ringcrawl_brain::scope::{BlockedBy, Decider, Verdict};
 use ringcrawl_brain::trouble::{Cause, Trouble};
 

@@ -15,8 +15,9 @@ use ringcrawl_base::grouped;
 use ringcrawl_base::time::UnixTime;
 use ringcrawl_base::{Failure, Truncated};
 use ringcrawl_brain::hops::Hops;
+use ringcrawl_brain::job::JobKind;
 use ringcrawl_brain::log::UrlState;
-use ringcrawl_brain::outcome::{JobKind, Wall};
+use ringcrawl_brain::outcome::Wall;
 use ringcrawl_brain::trouble::{Cause, Trouble, words};
 use ringcrawl_url::Url;
 

@@ -21,7 +21,7 @@ use super::{BLOCK_BYTES, Hands, add, dial, tls};
 use ringcrawl_base::Failure;
 use ringcrawl_base::stage::{self, Stage};
 use ringcrawl_base::time::{Instant, UnixTime};
-use ringcrawl_brain::outcome::{FetchJob, JobKind};
+use ringcrawl_brain::job::{FetchJob, JobKind};
 use ringcrawl_brain::transaction::{Timings, Transaction};
 use ringcrawl_config::{BadPorts, PrivateAddresses};
 use ringcrawl_http::{self as http, Method, Request};

@@ -39,8 +39,8 @@ use std::sync::Arc;
 
 use ringcrawl_base::Failure;
 use ringcrawl_brain::identity::Signer;
+use ringcrawl_brain::job::FetchJob;
 use ringcrawl_brain::names::{DnsAnswer, DnsQuery};
-use ringcrawl_brain::outcome::FetchJob;
 use ringcrawl_brain::politeness::Ledger;
 use ringcrawl_brain::transaction::Transaction;
 use ringcrawl_brain::trouble::DETAIL_CHARS_MAX;

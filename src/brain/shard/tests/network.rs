@@ -1,7 +1,7 @@
 //! What an outage explains is undone, and what it does not counts.
 
 use super::*;
-use crate::outcome::HostId;
+use crate::job::HostId;
 use ringcrawl_base::Failure;
 
 fn at(millis: u64) -> Instant {
