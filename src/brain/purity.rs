@@ -1,4 +1,4 @@
-//! The brain touches nothing: neither its sources nor the crates below it have a clock, a socket, a file or a thread.
+//! The brain touches nothing: its sources have no clock, socket, file or thread, and the crates below it no runtime, socket or clock.
 //!
 //! Limits: files that are named after tests, and what stands behind `#[cfg(test)]`, are not looked at.
 

@@ -1,4 +1,4 @@
-//! Allowances of sites by how many others link to them: a site with endless new pages, to which one links, beside sites that link to
+//! LinkQuotas of sites by how many others link to them: a site with endless new pages, to which one links, beside sites that link to
 //! each other.
 
 use std::collections::BTreeMap;

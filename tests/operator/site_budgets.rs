@@ -1,4 +1,4 @@
-//! Budgets of sites, over kills and another number of shards.
+//! SiteQuotas of sites, over kills and another number of shards.
 
 use std::collections::{BTreeMap, BTreeSet};
 

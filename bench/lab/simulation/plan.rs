@@ -251,7 +251,7 @@ fn ranks(rng: &mut Rng, web: &FakeWeb, rng_seed: u64) -> Ranks {
     Ranks::new(known.iter().map(|url| (fingerprint(rng_seed, url), rng.below(1_000) as f64)).collect())
 }
 
-/// Allowances so small that sites wait, with room for all of them or for a few.
+/// LinkQuotas so small that sites wait, with room for all of them or for a few.
 fn draw_allowances(rng: &mut Rng, config: &mut Config) {
     let budget = &mut config.budget;
     budget.site_pages_free = pick(rng, &[0, 3, 10_000]) as u32;

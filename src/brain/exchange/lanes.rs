@@ -355,29 +355,35 @@ impl Lanes {
     }
 
     /// An earlier run has closed a batch that its shard may not have: it is sent again, under its number. Where that run had larger
-    /// rings, it goes in parts, of which the last alone has the number: the receiver acknowledges it when it has all.
-    pub fn resend(&mut self, batch: Batch, spool: &mut Spool) {
+    /// rings, it goes in parts, of which the last alone has the number: the receiver acknowledges it when it has all. Returns how many URLs
+    /// are too long for a ring.
+    pub fn resend(&mut self, batch: Batch, spool: &mut Spool) -> u64 {
         let Batch { to, number, urls } = batch;
         self.closed_before(to, number);
         if urls.as_bytes().len() <= self.limits.found_bytes_max {
             self.urls += urls.len() as u64;
-            return self.wait(to, number, urls, spool);
+            self.wait(to, number, urls, spool);
+            return 0;
         }
-        let mut part = UrlBatch::new();
+        let (mut part, mut too_long) = (UrlBatch::new(), 0);
         for found in urls.found() {
-            let via_bytes = found.via.map_or(0, UrlBatch::entry_bytes);
+            // That there is none is an entry, too.
+            let via_bytes = UrlBatch::entry_bytes(found.via.unwrap_or(" "));
             let (bytes, bytes_max) = (UrlBatch::entry_bytes(found.url), self.limits.found_bytes_max);
             if part.as_bytes().len() + via_bytes + bytes > bytes_max && !part.is_empty() {
                 self.urls += part.len() as u64;
                 self.wait(to, PART, Rc::new(std::mem::take(&mut part)), spool);
             }
             // A ring has room for four of the longest URLs of the scope. A longer one is of another scope.
-            if bytes <= bytes_max {
-                part.push_found(Found { via: found.via.filter(|_| via_bytes + bytes <= bytes_max), ..found });
+            if bytes > bytes_max {
+                too_long += 1;
+                continue;
             }
+            part.push_found(Found { via: found.via.filter(|_| via_bytes + bytes <= bytes_max), ..found });
         }
         self.urls += part.len() as u64;
         self.wait(to, number, Rc::new(part), spool);
+        too_long
     }
 
     /// An earlier run has closed batches up to `number`: no other gets such a number, or it would be taken for one of those.

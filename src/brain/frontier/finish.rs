@@ -8,11 +8,11 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::Frontier;
 use super::backlog::QueuedUrl;
-use super::budgets::Cost;
 use super::host::State;
 use super::host_failures::{Blame, is_no_robots_txt, kind_of};
 use super::kind_lanes::Turn;
 use super::robots_message::RobotsResult;
+use super::site_quotas::Cost;
 use super::waiting::Ticket;
 use crate::job::{FetchJob, HostId, JobKind};
 use crate::outcome::Outcome;

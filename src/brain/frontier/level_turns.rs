@@ -1,13 +1,13 @@
 //! Hosts that wait, those with the best URLs first.
 //!
-//! Decides: a row for each level ([`super::importance`]), in which turns go round by site ([`SiteTurns`]); the highest row that has a
+//! Decides: a row for each level ([`super::importance`]), in which turns go round by site ([`SiteRoundRobin`]); the highest row that has a
 //! host has the turn. Every [`FAIR_TURNS`]th turn goes round by row instead, so that a row among N that has hosts has one of
 //! FAIR_TURNS × N turns at least: no host starves, whatever others are worth. Most crawls have one row.
 //! Invariants: a host stands in one row, once.
 //! Limits: a host stands in the row of the best URL that it had when it came; what it gets meanwhile counts at its next turn.
 
 use super::importance::Level;
-use super::site_turns::SiteTurns;
+use super::site_round_robin::SiteRoundRobin;
 use crate::job::HostId;
 use ringcrawl_url::SiteKey;
 
@@ -15,7 +15,7 @@ use ringcrawl_url::SiteKey;
 #[derive(Debug)]
 pub struct LevelTurns {
     /// By level, the lowest first.
-    rows: Box<[SiteTurns]>,
+    rows: Box<[SiteRoundRobin]>,
     turns: usize,
 }
 
@@ -28,12 +28,12 @@ impl Default for LevelTurns {
 impl LevelTurns {
     /// Nobody, and so many rows, one at least.
     pub fn new(levels: Level) -> LevelTurns {
-        LevelTurns { rows: (0..levels.max(1)).map(|_| SiteTurns::default()).collect(), turns: 0 }
+        LevelTurns { rows: (0..levels.max(1)).map(|_| SiteRoundRobin::default()).collect(), turns: 0 }
     }
 
     /// Whether no host waits.
     pub fn is_empty(&self) -> bool {
-        self.rows.iter().all(SiteTurns::is_empty)
+        self.rows.iter().all(SiteRoundRobin::is_empty)
     }
 
     /// Puts a host behind the others of its site and level.
@@ -43,12 +43,12 @@ impl LevelTurns {
     }
 
     /// Takes all hosts of a site over from another row, to the lowest level.
-    pub fn take_over(&mut self, site: SiteKey, from: &mut SiteTurns) {
+    pub fn take_over(&mut self, site: SiteKey, from: &mut SiteRoundRobin) {
         self.rows[0].take_over(site, from);
     }
 
     /// Gives the sites at the front of each row that `are_theirs` to another row, with all their hosts of that level.
-    pub fn hand_over(&mut self, are_theirs: impl Fn(SiteKey) -> bool, to: &mut SiteTurns) {
+    pub fn hand_over(&mut self, are_theirs: impl Fn(SiteKey) -> bool, to: &mut SiteRoundRobin) {
         self.rows.iter_mut().for_each(|row| row.hand_over(&are_theirs, to));
     }
 

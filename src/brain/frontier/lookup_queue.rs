@@ -13,7 +13,7 @@
 //! Limits: the caller bounds hosts. Sites that fall in one of [`SHARE_PLACES`] places count as one. Of URLs that another shard found,
 //! those of one batch count as one site's, and so do all that an earlier run found or that waited for room.
 
-use super::site_turns::SiteTurns;
+use super::site_round_robin::SiteRoundRobin;
 use super::{SHARE_PLACES, TIMES_FREE};
 use crate::job::HostId;
 use crate::site_shares::SiteShares;
@@ -25,10 +25,10 @@ use ringcrawl_url::SiteKey;
 #[derive(Debug)]
 pub struct LookupQueue {
     /// Names that were answered before, by site.
-    known: SiteTurns,
+    known: SiteRoundRobin,
     /// New ones, by the site that linked to them, of those that cost little and of the others.
-    new: SiteTurns,
-    dear: SiteTurns,
+    new: SiteRoundRobin,
+    dear: SiteRoundRobin,
     held: IntMap<Place, HostId>,
     in_flight_max: usize,
     known_held: usize,
@@ -67,9 +67,9 @@ impl LookupQueue {
     /// Nobody, and room for `in_flight_max` lookups at once.
     pub fn new(in_flight_max: usize) -> LookupQueue {
         LookupQueue {
-            known: SiteTurns::default(),
-            new: SiteTurns::default(),
-            dear: SiteTurns::default(),
+            known: SiteRoundRobin::default(),
+            new: SiteRoundRobin::default(),
+            dear: SiteRoundRobin::default(),
             held: IntMap::default(),
             in_flight_max,
             known_held: 0,

@@ -13,13 +13,11 @@
 //! their rules by `robots.ram_bytes_max` ([`rules_cache`]); names asked for at once by `dns.in_flight_max`.
 
 mod addresses;
-mod allowances;
 mod backlog;
-mod budgets;
 mod calendar;
 mod competition;
 mod failure_history;
-mod fetch_places;
+mod fetch_slots;
 mod finish;
 mod health;
 mod host;
@@ -30,6 +28,7 @@ mod kind_evidence;
 mod kind_lanes;
 mod level_turns;
 mod link_counts;
+mod link_quotas;
 mod lookup_queue;
 mod memory;
 mod origin;
@@ -49,9 +48,10 @@ mod robots_files;
 mod robots_message;
 mod rules_cache;
 mod settings;
-mod site_records;
-mod site_turns;
+mod site_quotas;
+mod site_round_robin;
 mod slow_turns;
+mod speed_history;
 mod stack;
 #[cfg(test)]
 mod tests;
@@ -67,14 +67,14 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 pub use crate::politeness::Ledger;
-pub use allowances::{Allowances, allowance};
-pub use budgets::{Bound, Budgets, Cost, PartsBySite, SiteBounds};
 pub use finish::End;
 pub use link_counts::ENTRY_BYTES as LINK_COUNT_BYTES;
+pub use link_quotas::{LinkQuotas, allowance};
 pub use ranks::{BYTES_EACH_MAX as RANK_BYTES_MAX, Ranks};
 pub use rests::Rest;
 pub use robots_message::{RobotsAnswer, RobotsRequest, RobotsResult};
 pub use settings::Settings;
+pub use site_quotas::{Bound, Cost, PartsBySite, SiteBounds, SiteQuotas};
 pub use waiting::{Ticket, WaitingUrls};
 
 use self::competition::Competition;
@@ -86,7 +86,7 @@ use crate::spool::{Block, ReadFor, Spool};
 use crate::waits::Waits;
 use backlog::QueuedUrl;
 use calendar::{Calendar, Event};
-use fetch_places::{FetchPlaces, SLOW_AFTER};
+use fetch_slots::{FetchSlots, SLOW_AFTER};
 use host::State;
 use host_failures::{Blame, kind_of};
 use host_table::HostTable;
@@ -118,14 +118,14 @@ pub struct Frontier {
     robots_files: RobotsFiles,
     ready: ReadyHosts,
     competition: Competition,
-    places: FetchPlaces,
+    places: FetchSlots,
     calendar: Calendar,
     turn_queues: TurnQueues,
     lookups: LookupQueue,
     evidence: KindEvidence,
     importance: Importance,
-    budgets: Budgets,
-    allowances: Allowances,
+    budgets: SiteQuotas,
+    allowances: LinkQuotas,
     ledger: Arc<Ledger>,
     scope: Scope,
     settings: Settings,
@@ -170,14 +170,14 @@ impl Frontier {
             robots_files: RobotsFiles::new(),
             ready: ReadyHosts::new(settings.levels()),
             competition: Competition::default(),
-            places: FetchPlaces::new(settings.in_flight_max),
+            places: FetchSlots::new(settings.in_flight_max),
             calendar: Calendar::default(),
             turn_queues: TurnQueues::default(),
             lookups: LookupQueue::new(settings.resolving_max),
             evidence: KindEvidence::default(),
             importance: Importance::new(&settings),
-            budgets: Budgets::default(),
-            allowances: Allowances::default(),
+            budgets: SiteQuotas::default(),
+            allowances: LinkQuotas::default(),
             ledger,
             scope: Scope::default(),
             memory: UrlMemory::new(settings.ram_bytes_max),
@@ -200,7 +200,7 @@ impl Frontier {
     }
 
     /// The same frontier, of a crawl with budgets and allowances.
-    pub fn budgeted(self, budgets: Budgets, allowances: Allowances) -> Frontier {
+    pub fn budgeted(self, budgets: SiteQuotas, allowances: LinkQuotas) -> Frontier {
         Frontier { budgets, allowances, ..self }
     }
 

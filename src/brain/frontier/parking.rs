@@ -13,7 +13,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::calendar::Event;
 use super::competition::Leave;
-use super::fetch_places::Turn;
+use super::fetch_slots::Turn;
 use super::host::State;
 use super::turn_queues::{Call, Guest};
 use super::{Frontier, LOOK_PAUSE_MIN, waits};

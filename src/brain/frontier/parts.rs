@@ -56,8 +56,8 @@ pub const ENTRY_BYTES: u64 = 80;
 
 #[cfg(test)]
 mod tests {
-    use super::super::allowances::Counted;
-    use super::super::budgets::Spent;
+    use super::super::link_quotas::Counted;
+    use super::super::site_quotas::Spent;
     use super::*;
 
     /// A million sites in the memory that is reckoned for them.

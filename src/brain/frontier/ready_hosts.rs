@@ -1,6 +1,6 @@
 //! Hosts that may have their turn now.
 //!
-//! Decides: turns go round by site ([`SiteTurns`]). A host whose name was just looked up comes before the others, since
+//! Decides: turns go round by site ([`SiteRoundRobin`]). A host whose name was just looked up comes before the others, since
 //! behind a long row its answer would be too old, each time; but only every second turn is theirs, or many names would keep
 //! all others waiting. The others come by level ([`LevelTurns`]). A site whose fetches are over its share has no turn until some have ended. Slow sites
 //! ([`super::fetch_places`]) stand in a row of their own, which has every fourth turn while places are left to them. Those
@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 
 use super::importance::Level;
 use super::level_turns::LevelTurns;
-use super::site_turns::SiteTurns;
+use super::site_round_robin::SiteRoundRobin;
 use crate::job::HostId;
 use ringcrawl_url::SiteKey;
 
@@ -19,10 +19,10 @@ use ringcrawl_url::SiteKey;
 #[derive(Debug, Default)]
 pub struct ReadyHosts {
     /// Hosts whose names were looked up.
-    answered: SiteTurns,
+    answered: SiteRoundRobin,
     others: LevelTurns,
     /// Hosts of slow sites.
-    slow: SiteTurns,
+    slow: SiteRoundRobin,
     /// Hosts of slow sites that kept a place.
     keepers: VecDeque<(SiteKey, HostId)>,
     /// The next turn is of `others`.

@@ -79,20 +79,14 @@ impl Rests {
 
     /// The shorter half makes room: many Crawl-delays must not be in the way of a Retry-After of a day.
     fn forget_shorter(&mut self) {
-        let mut ends: Vec<Instant> = self.hosts.values().copied().collect();
-        let half = ends.len() / 2;
-        let Some((began, of_all)) = self.of_all.filter(|_| half > 0) else { return };
-        let (_, median, longer) = ends.select_nth_unstable(half);
-        let median = *median;
-        let mut equal = half - longer.iter().filter(|end| **end > median).count().min(half);
-        let mut forgotten = of_all;
-        self.hosts.retain(|_, until| {
-            let is_kept = *until > median || *until == median && equal > 0;
-            equal -= usize::from(*until == median && is_kept);
-            forgotten = if is_kept { forgotten } else { forgotten.max(*until) };
-            is_kept
-        });
+        let Some((began, of_all)) = self.of_all else { return };
+        let mut rests: Vec<(Instant, Box<str>)> = self.hosts.drain().map(|(host, until)| (until, host)).collect();
+        // By name where they are equal: a seed is a crawl.
+        rests.sort_unstable();
+        let kept = rests.split_off(rests.len().div_ceil(2));
+        let forgotten = rests.last().map_or(of_all, |(until, _)| of_all.max(*until));
         self.of_all = Some((began, forgotten.min(of_all.max(began + FORGOTTEN_MAX))));
+        self.hosts.extend(kept.into_iter().map(|(until, host)| (host, until)));
     }
 
     /// Where there is no room for it, its host rests.

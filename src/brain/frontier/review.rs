@@ -29,6 +29,8 @@ pub struct Review {
     has_new_scope: bool,
     /// Nobody more before the sockets had their turn.
     has_had_turn: bool,
+    /// Hosts that are blocked and wait in rows of others. They leave together, at the end: each row is gone through once.
+    parked: Vec<HostId>,
 }
 
 impl Frontier {
@@ -37,6 +39,7 @@ impl Frontier {
         self.scope = scope;
         self.review.has_new_scope = true;
         self.review.next = Some(0);
+        self.review.parked.clear();
     }
 
     /// The wall clock was set.
@@ -64,7 +67,7 @@ impl Frontier {
         }
         let Some(first) = self.review.next else { return };
         self.review.has_had_turn = true;
-        let Review { has_new_clock, has_new_scope, .. } = self.review;
+        let (has_new_clock, has_new_scope) = (self.review.has_new_clock, self.review.has_new_scope);
         if has_new_clock && first == 0 {
             let mut unmet: Vec<Rest> =
                 self.hosts.rests().all(now).map(|(host, until)| Rest::new(host, until)).collect();
@@ -75,7 +78,6 @@ impl Frontier {
         let has_blocks = has_new_scope && !self.scope.blocks().is_empty();
         let slots = self.hosts.slots() as HostId;
         let end = slots.min(first.saturating_add(HOSTS_PER_TURN));
-        let mut parked = Vec::new();
         for id in first..end {
             if has_new_clock && self.asks_for_rest(id, now) {
                 self.note_rest(id, now);
@@ -84,14 +86,14 @@ impl Frontier {
                 self.note_origin_rests(now, id);
             }
             if has_blocks && self.scope.blocks().blocks_host(&self.hosts[id].name) && self.end_rest(id) {
-                parked.push(id);
+                self.review.parked.push(id);
             }
         }
-        self.end_waits(&parked);
         if end < slots {
             self.review.next = Some(end);
         } else {
-            self.review = Review { has_had_turn: true, ..Review::default() };
+            let done = std::mem::replace(&mut self.review, Review { has_had_turn: true, ..Review::default() });
+            self.end_waits(done.parked);
         }
     }
 
@@ -115,27 +117,29 @@ impl Frontier {
 
     /// Takes parked hosts out of the rows where they wait, as far as they are found: for their sites, addresses or operators, or the
     /// name servers. One whose addresses have changed meanwhile is called there. Each row is gone through once for all of them.
-    fn end_waits(&mut self, parked: &[HostId]) {
+    fn end_waits(&mut self, mut parked: Vec<HostId>) {
+        // A slot may have another host by now.
+        parked.retain(|id| {
+            self.hosts[*id].state() == State::Parked && self.scope.blocks().blocks_host(&self.hosts[*id].name)
+        });
         if parked.is_empty() {
             return;
         }
-        let (leaving, mut left): (IntSet<HostId>, IntSet<HostId>) =
-            (parked.iter().copied().collect(), IntSet::default());
+        let (leaving, mut left): (IntSet<HostId>, _) = (parked.iter().copied().collect(), IntSet::default());
         let keys: BTreeSet<Key> = parked.iter().flat_map(|id| self.keys_of(*id)).collect();
         for key in keys {
             self.turn_queues.leave(key, &leaving, &mut left);
         }
-        for id in parked
-            .iter()
-            .filter(|id| left.contains(id) && self.turn_queues.is_called(**id))
-            .copied()
-            .collect::<Vec<_>>()
-        {
-            self.turn_queues.had_turn(id);
+        for id in &parked {
+            if left.contains(id) && self.turn_queues.is_called(*id) {
+                self.turn_queues.had_turn(*id);
+            }
         }
         self.lookups.leave(&leaving, &mut left);
-        for id in parked.iter().filter(|id| left.contains(id)) {
-            self.make_ready(*id);
+        for id in parked {
+            if left.contains(&id) {
+                self.make_ready(id);
+            }
         }
     }
 

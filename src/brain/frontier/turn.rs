@@ -6,15 +6,15 @@
 use std::net::IpAddr;
 
 use super::backlog::{PUT_OFF_MAX, QueuedUrl, RETRIES_MAX, RETRIES_MIN, Taken};
-use super::budgets::{Left, PENDING_PAUSE};
 use super::calendar::Event;
-use super::fetch_places::HURRIED;
+use super::fetch_slots::HURRIED;
 use super::host::State;
 use super::host_failures::{is_no_robots_txt, kind_of};
 use super::kind_lanes::Turn;
 use super::origin::{Origin, Verdict};
 use super::resolution::REFRESH_PATIENCE;
 use super::robots_message::RobotsResult;
+use super::site_quotas::{Left, PENDING_PAUSE};
 use super::waiting::{Ticket, WaitingUrls};
 use super::{Frontier, STEPS_MAX, TURN_FUEL};
 use crate::hops::Hops;

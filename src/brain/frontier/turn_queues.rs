@@ -1,6 +1,6 @@
 //! Hosts that wait for a turn: at an address, of their site, or in an operator's group.
 //!
-//! Decides: those of one [`Key`] wait in a row, with turns that go round by site ([`SiteTurns`]): whoever points many names
+//! Decides: those of one [`Key`] wait in a row, with turns that go round by site ([`SiteRoundRobin`]): whoever points many names
 //! at another's address gets one turn for each turn of the other. Only one of them looks at the ledger, each time that the
 //! calendar says so, however many they are. Who was called and finds the turn taken keeps its own; who comes along
 //! while others wait goes behind them and does not look at all. Who was called and must look its name up first, or whose site
@@ -22,8 +22,8 @@
 
 use std::collections::HashMap;
 
-use super::fetch_places::Awaited;
-use super::site_turns::SiteTurns;
+use super::fetch_slots::Awaited;
+use super::site_round_robin::SiteRoundRobin;
 use super::slow_turns::SlowTurns;
 use crate::job::HostId;
 use crate::politeness::Key;
@@ -56,9 +56,9 @@ pub struct Guest {
 /// Who waits for one key.
 #[derive(Debug)]
 struct Row {
-    waiting: SiteTurns,
+    waiting: SiteRoundRobin,
     /// Of a site: those that have said little yet.
-    newcomers: SiteTurns,
+    newcomers: SiteRoundRobin,
     /// Newcomers rest until then.
     newcomers_rest_until: Instant,
     /// When a host that is known was called or had a turn last, since the row began.
@@ -77,7 +77,7 @@ struct Row {
 
 impl Row {
     fn new(look_at: Instant) -> Row {
-        let (waiting, newcomers) = (SiteTurns::default(), SiteTurns::default());
+        let (waiting, newcomers) = (SiteRoundRobin::default(), SiteRoundRobin::default());
         let (newcomers_rest_until, known_at) = (Instant::ZERO, None);
         let (called, goes_on, at_once, known_turns) = (None, false, 0, 0);
         Row { waiting, newcomers, newcomers_rest_until, known_at, called, look_at, goes_on, at_once, known_turns }
@@ -87,7 +87,7 @@ impl Row {
         now < self.newcomers_rest_until && self.known_at.is_some_and(|known_at| now < known_at + KNOWN_LATELY)
     }
 
-    fn queue_of(&mut self, guest: Guest) -> &mut SiteTurns {
+    fn queue_of(&mut self, guest: Guest) -> &mut SiteRoundRobin {
         if guest.is_newcomer { &mut self.newcomers } else { &mut self.waiting }
     }
 

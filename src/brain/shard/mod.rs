@@ -44,7 +44,7 @@ use crate::budget::PageBudget;
 use crate::exchange::message::{self, MessageKind};
 use crate::exchange::{Incoming, Lanes, Outgoing, Replicated, SentUrls};
 use crate::frontier::{
-    self, Allowances, Budgets, Frontier, Ledger, PartsBySite, Ranks, RobotsAnswer, RobotsRequest, SiteBounds,
+    self, Frontier, Ledger, LinkQuotas, PartsBySite, Ranks, RobotsAnswer, RobotsRequest, SiteBounds, SiteQuotas,
 };
 use crate::log::{AskAgain, Log, Owner, Reopened, Replay};
 use crate::names::Lookups;
@@ -281,8 +281,8 @@ impl Shard {
         // Where there are budgets and allowances, each has half of the memory.
         let parts = u64::from(shards.max(1)) * if bounds_sites && config.counts_linking_sites() { 2 } else { 1 };
         let ram_bytes = config.budget.ram_bytes_max / parts;
-        let allowances = Allowances::new(&config, ram_bytes);
-        let budgets = Budgets::new(&config.budget, setup.site_bounds, rng_seed, setup.clock, ram_bytes);
+        let allowances = LinkQuotas::new(&config, ram_bytes);
+        let budgets = SiteQuotas::new(&config.budget, setup.site_bounds, rng_seed, setup.clock, ram_bytes);
         let budgets = budgets.of_parts(setup.site_parts);
         let replay = if budgets.are_set() { replay.with_costs() } else { replay };
         let replay = if allowances.are_set() { replay.with_pages() } else { replay };

@@ -215,7 +215,8 @@ impl Shard {
                 urls.for_each_url(|_, url| self.claim(url.host(), to));
                 self.lanes.closed_before(to, number);
                 if !self.log.is_acknowledged(to, number) {
-                    self.lanes.resend(Batch { to, number, urls: urls.into() }, &mut self.spool);
+                    let batch = Batch { to, number, urls: urls.into() };
+                    self.stats.links_too_long += self.lanes.resend(batch, &mut self.spool);
                 }
             }
             ReplayStep::Acknowledged { to, number } => {

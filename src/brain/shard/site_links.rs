@@ -9,7 +9,7 @@
 
 use super::Shard;
 use crate::backlinks::SiteLink;
-use crate::frontier::Allowances;
+use crate::frontier::LinkQuotas;
 use ringcrawl_base::RecentHashes;
 use ringcrawl_base::stage::{self, Stage};
 use ringcrawl_base::time::Instant;
@@ -24,7 +24,7 @@ pub struct FoundLinks {
 
 impl FoundLinks {
     /// Where they are counted.
-    pub(super) fn of(allowances: &Allowances) -> Option<FoundLinks> {
+    pub(super) fn of(allowances: &LinkQuotas) -> Option<FoundLinks> {
         allowances.are_set().then(FoundLinks::default)
     }
 }

@@ -18,7 +18,9 @@ pub fn kept_config(root: &Path) -> Result<Option<Config>, DirError> {
         return Err(DirError::NoDirectory(root.to_owned()));
     }
     match manifest::read(root)? {
-        Some(manifest) => read(root, &manifest).map(Some),
+        // A run that was killed between the two has written its logs for other shards, and not this. They are not to be moved back.
+        Some(manifest) => read(root, &manifest)
+            .map(|config| Some(Config { crawl: Crawl { shards: manifest.shards.into(), ..config.crawl }, ..config })),
         None => Ok(None),
     }
 }
@@ -32,15 +34,13 @@ pub(super) fn read(root: &Path, manifest: &Manifest) -> Result<Config, DirError>
         Ok(Some(Err(why))) => return Err(DirError::Config(path, why.to_string())),
         Err(error) => return Err(DirError::Io(path, error)),
     };
-    let parsed = Config::parse(&text, "").map_err(|errors| {
+    Config::parse(&text, "").map_err(|errors| {
         let by = text.lines().find_map(|line| line.strip_prefix(WRITTEN_BY)).unwrap_or("another version");
         let first = errors.first().map(|error| format!("line {}: {error}", error.line));
         let more = if errors.len() > 1 { format!(" (and {} more)", errors.len() - 1) } else { String::new() };
         let why = format!("{by} wrote it, and it is not right for this one: {}{more}", first.unwrap_or_default());
         DirError::Config(path, why)
-    });
-    // A run that was killed between the two has written its logs for other shards, and not this. They are not to be moved back.
-    parsed.map(|config| Config { crawl: Crawl { shards: manifest.shards.into(), ..config.crawl }, ..config })
+    })
 }
 
 /// Writes it.

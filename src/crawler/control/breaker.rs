@@ -56,7 +56,7 @@ pub struct NetworkView<'a> {
 
 /// What holds from now on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Ruling {
+pub struct BreakerDecision {
     /// Failures of these times count.
     pub cleared: Cleared,
     /// What an outage keeps from us.
@@ -135,7 +135,7 @@ impl Breaker {
     }
 
     /// What holds from now on.
-    pub fn look(&mut self, now: Instant, view: NetworkView<'_>) -> Ruling {
+    pub fn look(&mut self, now: Instant, view: NetworkView<'_>) -> BreakerDecision {
         let answers = self.take_in(now, view);
         self.suspect(now, answers);
         let mut probes = Probes::default();
@@ -172,7 +172,7 @@ impl Breaker {
             !self.settings.wait_max.is_zero() && now.since(since) >= self.settings.wait_max
         });
         let out_of_reach = self.outage.map_or(OutOfReach::Nothing, |outage| outage.out_of_reach);
-        Ruling { cleared: self.cleared, out_of_reach, probes, gives_up }
+        BreakerDecision { cleared: self.cleared, out_of_reach, probes, gives_up }
     }
 
     /// The outage that there is.

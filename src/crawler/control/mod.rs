@@ -12,23 +12,23 @@ mod census;
 mod disk_floor;
 mod heart_watch;
 mod memory_watch;
+mod network_evidence;
 mod orders;
 mod outage;
 mod scope_cell;
-mod sightings;
 mod sites;
 mod supervisor;
 
 pub use balance_watch::BalanceWatch;
-pub use breaker::{Breaker, NetworkView, ProbeKind, Ruling};
+pub use breaker::{Breaker, BreakerDecision, NetworkView, ProbeKind};
 pub use census::Census;
 pub use disk_floor::DiskFloor;
 pub use heart_watch::{Beat, HeartWatch};
 pub use memory_watch::MemoryWatch;
+pub use network_evidence::NetworkEvidence;
 pub use orders::{Orders, OrdersCell};
 pub use outage::{Cause, Outage};
 pub use scope_cell::ScopeCell;
-pub use sightings::Sightings;
 pub use supervisor::{Observation, Supervisor};
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -63,7 +63,7 @@ pub struct ShardHandle {
     /// Whether the shard has nothing to do until something comes in.
     pub quiet: AtomicBool,
     /// What it has seen of the network.
-    pub sightings: Sightings,
+    pub sightings: NetworkEvidence,
     /// What is wanted of it.
     pub orders: OrdersCell,
     /// The version of the scope that it has.
@@ -120,7 +120,7 @@ impl Control {
                 sent: AtomicU64::new(0),
                 received: AtomicU64::new(0),
                 quiet: AtomicBool::new(false),
-                sightings: Sightings::default(),
+                sightings: NetworkEvidence::default(),
                 orders: OrdersCell::default(),
                 scope_heard: AtomicU64::new(0),
                 has_ended: AtomicBool::new(false),

@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
-use super::breaker::{ProbeKind, Ruling};
+use super::breaker::{BreakerDecision, ProbeKind};
 use ringcrawl_base::time::Instant;
 use ringcrawl_brain::shard::{Cleared, Command, NetworkReport, OutOfReach};
 
@@ -27,7 +27,7 @@ pub struct Orders {
 impl Orders {
     /// Takes in the breaker's ruling, and whether the disk is full; whether that is news for `shard`. What is cleared is none
     /// for one that holds nothing.
-    pub fn rule(&mut self, shard: usize, ruling: &Ruling, is_disk_full: bool, report: &NetworkReport) -> bool {
+    pub fn rule(&mut self, shard: usize, ruling: &BreakerDecision, is_disk_full: bool, report: &NetworkReport) -> bool {
         let before = *self;
         if report.held_since < Instant::NEVER {
             self.cleared = ruling.cleared;

@@ -318,7 +318,7 @@ fn a_batch_of_a_larger_ring_is_sent_in_parts() {
         left.push_found(Found { via: Some(&via), depth: 3, url: &format!("http://left.test/{number}") });
     }
     left.push(0, &format!("http://left.test/{}", "x".repeat(5_000)));
-    one.resend(Batch { to: 1, number: 7, urls: Rc::new(left.clone()) }, &mut spool);
+    assert_eq!(one.resend(Batch { to: 1, number: 7, urls: Rc::new(left.clone()) }, &mut spool), 1);
     let (mut producer, mut consumer) = crate::exchange::spsc::ring(config.ring_bytes);
     let (mut bytes, mut got, mut parts) = (Vec::new(), Vec::new(), 0);
     while let Some(message) = one.next_message(at(1), &mut spool) {

@@ -1,4 +1,4 @@
-//! Allowances: hosts of a site that has had its pages weigh less, until more sites link to it.
+//! LinkQuotas: hosts of a site that has had its pages weigh less, until more sites link to it.
 
 use super::*;
 use crate::backlinks::SiteLink;
@@ -16,8 +16,8 @@ fn bed(change: impl Fn(&mut Config)) -> Bed {
     let mut config = Config::default();
     change(&mut config);
     let bed = Bed::new(change);
-    let allowances = Allowances::new(&config, 1 << 20);
-    Bed { frontier: bed.frontier.budgeted(Budgets::default(), allowances), ..bed }
+    let allowances = LinkQuotas::new(&config, 1 << 20);
+    Bed { frontier: bed.frontier.budgeted(SiteQuotas::default(), allowances), ..bed }
 }
 
 fn site(name: &str) -> SiteKey {

@@ -1,4 +1,4 @@
-//! Budgets of hosts and sites: whoever has had his is asked for nothing more, and what waits for him ends.
+//! SiteQuotas of hosts and sites: whoever has had his is asked for nothing more, and what waits for him ends.
 
 use super::*;
 use ringcrawl_base::IntMap;
@@ -12,14 +12,14 @@ fn bed(change: impl Fn(&mut Config), of_seeds: SiteBounds) -> Bed {
         config.politeness.response_factor = 0;
         (config.politeness.site_delay, config.politeness.ip_delay) = (Duration::ZERO, Duration::ZERO);
     });
-    let budgets = Budgets::new(
+    let budgets = SiteQuotas::new(
         &config.budget,
         Arc::new(of_seeds),
         7,
         WallClock::reading(Instant::ZERO, UnixTime::from_micros(1_000_000)),
         1 << 20,
     );
-    Bed { frontier: bed.frontier.budgeted(budgets, Allowances::default()), ..bed }
+    Bed { frontier: bed.frontier.budgeted(budgets, LinkQuotas::default()), ..bed }
 }
 
 fn offer(bed: &mut Bed, hosts: &[&str], pages: usize) {

@@ -3,7 +3,7 @@
 use super::*;
 use ringcrawl_brain::shard::Witness;
 
-impl Ruling {
+impl BreakerDecision {
     fn is_down(&self) -> bool {
         self.out_of_reach > OutOfReach::Nothing
     }
@@ -40,7 +40,7 @@ impl Bed {
     }
 
     /// Looks after so many milliseconds.
-    fn look(&mut self, millis: u64, ends: &[SiteEnd]) -> Ruling {
+    fn look(&mut self, millis: u64, ends: &[SiteEnd]) -> BreakerDecision {
         self.now = self.now + Duration::from_millis(millis);
         let view = NetworkView { reports: &self.reports, ends, has_route: self.has_route };
         self.breaker.look(self.now, view)

@@ -2,7 +2,7 @@
 //!
 //! Decides: the last [`ENDS`] ends of requests stand in a ring that only the shard writes. A slow reader misses
 //! the oldest entries and a torn read may mix up two sites: this is evidence, not accounting.
-//! Invariants: only the owning shard calls [`Sightings::publish`].
+//! Invariants: only the owning shard calls [`NetworkEvidence::publish`].
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -11,7 +11,7 @@ use ringcrawl_brain::shard::{NetworkReport, SiteEnd, SiteReply, Witness};
 
 /// One shard's sightings.
 #[derive(Debug, Default)]
-pub struct Sightings {
+pub struct NetworkEvidence {
     dns_heard: AtomicU64,
     dns_failed: AtomicU64,
     dns_errors: AtomicU64,
@@ -32,7 +32,7 @@ struct EndCell {
     began: AtomicU64,
 }
 
-impl Sightings {
+impl NetworkEvidence {
     /// Publishes what the shard counts, and what ended since the last time.
     pub fn publish(&self, report: NetworkReport, ends: impl Iterator<Item = SiteEnd>) {
         let order = Ordering::Relaxed;
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn the_last_ends_are_read_once() {
-        let sightings = Sightings::default();
+        let sightings = NetworkEvidence::default();
         assert_eq!((sightings.report().held_since, sightings.report().has_work), (Instant::NEVER, false));
         let report = NetworkReport {
             dns_heard: 1,

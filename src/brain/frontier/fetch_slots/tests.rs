@@ -11,7 +11,7 @@ const DEADLINE: Duration = Duration::from_secs(60);
 /// A hundred places, taken in turns by sites that hold one for as long as they may and sites that hold it for a tenth of
 /// a second: turns of the others in each minute.
 fn turns(drippers: usize, others: usize) -> Vec<usize> {
-    let mut places = FetchPlaces::new(100);
+    let mut places = FetchSlots::new(100);
     let mixed =
         (0..others).flat_map(|other| [drippers + other].into_iter().chain((0..drippers).skip(other).step_by(others)));
     let mut rows = [VecDeque::from_iter(mixed), VecDeque::new()];
@@ -46,7 +46,7 @@ fn turns(drippers: usize, others: usize) -> Vec<usize> {
 
 /// As above, with a second between two turns of a site; attackers are slow whenever they are taken for fast.
 fn turns_beside_sly_ones(sly: usize, others: usize) -> usize {
-    let mut places = FetchPlaces::new(100);
+    let mut places = FetchSlots::new(100);
     let mut rows: [VecDeque<(Instant, usize)>; 2] =
         [(0..sly + others).map(|number| (Instant::ZERO, number)).collect(), VecDeque::new()];
     let mut ends: Vec<(Instant, u64, usize)> = Vec::new();
@@ -97,7 +97,7 @@ fn sites_that_drip_leave_places_to_those_that_answer() {
 
 #[test]
 fn a_site_is_slow_until_it_was_fast_often_enough() {
-    let mut places = FetchPlaces::new(4);
+    let mut places = FetchSlots::new(4);
     places.took(Instant::ZERO, 1, site(1));
     places.look(Instant::ZERO + Duration::from_millis(1_999));
     assert!(!places.is_slow(site(1)) && places.slow == 0);
@@ -117,7 +117,7 @@ fn a_site_is_slow_until_it_was_fast_often_enough() {
 
 #[test]
 fn what_waits_for_us_is_not_slow() {
-    let mut places = FetchPlaces::new(4);
+    let mut places = FetchSlots::new(4);
     places.took(Instant::ZERO, 1, site(1));
     places.came(Instant::ZERO + Duration::from_millis(100), 1, None);
     places.look(Instant::ZERO + Duration::from_secs(60));
@@ -127,7 +127,7 @@ fn what_waits_for_us_is_not_slow() {
 
 #[test]
 fn neither_a_busy_shard_nor_a_port_where_nobody_listens_makes_a_site_slow() {
-    let mut places = FetchPlaces::new(4);
+    let mut places = FetchSlots::new(4);
     let end = Instant::ZERO + Duration::from_secs(10);
     places.took(Instant::ZERO, 1, site(1));
     places.look(end);
@@ -161,7 +161,7 @@ fn a_fetch_that_found_nobody_changes_nothing_that_others_say() {
     let at = |secs| Instant::ZERO + Duration::from_secs(secs);
     for before in [0, 1, 30] {
         for is_first in [false, true] {
-            let mut places = FetchPlaces::new(4);
+            let mut places = FetchSlots::new(4);
             for id in 10..10 + before {
                 places.took(at(0), id, site(1));
                 places.gave_back(at(0), id);
@@ -190,7 +190,7 @@ fn a_fetch_that_found_nobody_changes_nothing_that_others_say() {
 
 #[test]
 fn sites_that_become_slow_all_at_once_have_to_end() {
-    let mut places = FetchPlaces::new(100);
+    let mut places = FetchSlots::new(100);
     let at = |millis| Instant::ZERO + Duration::from_millis(millis);
     for id in 0..1_000 {
         places.took(at(0), id, site(id as usize % 100));
@@ -213,7 +213,7 @@ fn sites_that_become_slow_all_at_once_have_to_end() {
 
 #[test]
 fn one_of_too_many_that_are_dear_to_read_is_slow() {
-    let mut places = FetchPlaces::new(4);
+    let mut places = FetchSlots::new(4);
     for id in 0..4 {
         places.took(Instant::ZERO, id, site(1));
         places.came(Instant::ZERO, id, None);
@@ -229,7 +229,7 @@ fn one_of_too_many_that_are_dear_to_read_is_slow() {
 
 #[test]
 fn who_is_not_known_is_hurried_only_where_others_are_fast() {
-    let mut places = FetchPlaces::new(4);
+    let mut places = FetchSlots::new(4);
     let end = Instant::ZERO + SLOW_AFTER;
     places.took(Instant::ZERO, 9, site(9));
     places.gave_back(Instant::ZERO, 9);

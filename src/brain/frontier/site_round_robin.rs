@@ -14,14 +14,14 @@ use ringcrawl_url::SiteKey;
 
 /// The hosts.
 #[derive(Debug, Default)]
-pub struct SiteTurns {
+pub struct SiteRoundRobin {
     sites: VecDeque<SiteKey>,
     hosts: IntMap<VecDeque<HostId>, SiteKey>,
     /// Empty rows, to be used again.
     spare: Vec<VecDeque<HostId>>,
 }
 
-impl SiteTurns {
+impl SiteRoundRobin {
     /// Whether no host waits.
     pub fn is_empty(&self) -> bool {
         self.sites.is_empty()
@@ -53,25 +53,31 @@ impl SiteTurns {
 
     /// Takes the hosts out that are `leaving`, and adds those that waited to `left`. It costs the same for one and for many.
     pub fn remove(&mut self, leaving: &IntSet<HostId>, left: &mut IntSet<HostId>) {
-        let before = left.len();
+        let before = self.hosts.len();
         self.hosts.retain(|_, hosts| {
-            hosts.retain(|id| !leaving.contains(id) || !left.insert(*id));
+            hosts.retain(|id| {
+                let leaves = leaving.contains(id);
+                if leaves {
+                    left.insert(*id);
+                }
+                !leaves
+            });
             !hosts.is_empty()
         });
-        if left.len() > before {
+        if self.hosts.len() < before {
             self.sites.retain(|site| self.hosts.contains_key(site));
         }
     }
 
     /// Takes all hosts of a site over from another row, behind those that wait here.
-    pub fn take_over(&mut self, site: SiteKey, from: &mut SiteTurns) {
+    pub fn take_over(&mut self, site: SiteKey, from: &mut SiteRoundRobin) {
         let Some(hosts) = from.hosts.remove(&site) else { return };
         from.sites.retain(|other| *other != site);
         hosts.into_iter().for_each(|id| self.push(site, id));
     }
 
     /// Gives the sites at the front that `are_theirs` to another row, with all their hosts.
-    pub fn hand_over(&mut self, are_theirs: impl Fn(SiteKey) -> bool, to: &mut SiteTurns) {
+    pub fn hand_over(&mut self, are_theirs: impl Fn(SiteKey) -> bool, to: &mut SiteRoundRobin) {
         while let Some(site) = self.sites.front().copied().filter(|site| are_theirs(*site)) {
             self.sites.pop_front();
             self.hosts.remove(&site).into_iter().flatten().for_each(|id| to.push(site, id));
@@ -143,13 +149,13 @@ mod tests {
         SiteKey::of_host(7, &format!("s{number}.test"))
     }
 
-    fn all(turns: &mut SiteTurns) -> Vec<HostId> {
+    fn all(turns: &mut SiteRoundRobin) -> Vec<HostId> {
         std::iter::from_fn(|| turns.pop_of(|_| true)).collect()
     }
 
     #[test]
     fn sites_take_turns() {
-        let mut turns = SiteTurns::default();
+        let mut turns = SiteRoundRobin::default();
         (0..40_000).for_each(|id| turns.push(site(0), id));
         assert_eq!((turns.pop_of(|_| true), turns.pop_of(|_| true)), (Some(0), Some(1)));
         (100_000..100_003).for_each(|id| turns.push(site(1), id));
@@ -161,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_site_goes_before_others_once() {
-        let mut turns = SiteTurns::default();
+        let mut turns = SiteRoundRobin::default();
         turns.push(site(0), 0);
         [1, 2, 3].into_iter().for_each(|id| turns.push_front(site(1), id));
         turns.push_front(site(2), 4);
@@ -178,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_site_that_may_not_is_passed_over() {
-        let mut turns = SiteTurns::default();
+        let mut turns = SiteRoundRobin::default();
         [0, 1, 0, 2].into_iter().zip(0..).for_each(|(number, id)| turns.push(site(number), id));
         assert_eq!(turns.pop_of(|of| of != site(0)), Some(1));
         assert_eq!(turns.pop_of(|_| false), None);
@@ -187,7 +193,7 @@ mod tests {
 
     #[test]
     fn the_better_is_next() {
-        let mut turns = SiteTurns::default();
+        let mut turns = SiteRoundRobin::default();
         [0, 0, 1, 1].into_iter().zip(0..).for_each(|(number, id)| turns.push(site(number), id));
         assert!(!turns.prefer(3, |id| id == 3), "too far behind");
         assert!(turns.prefer(4, |id| id == 3));

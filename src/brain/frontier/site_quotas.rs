@@ -74,7 +74,7 @@ pub(super) struct Spent {
 
 /// The budgets of one shard.
 #[derive(Debug)]
-pub struct Budgets {
+pub struct SiteQuotas {
     of_hosts: Bound,
     of_sites: Bound,
     of_seeds: Arc<SiteBounds>,
@@ -102,14 +102,14 @@ impl Bound {
     }
 }
 
-impl Default for Budgets {
+impl Default for SiteQuotas {
     /// No bounds.
-    fn default() -> Budgets {
-        Budgets::new(&config::Budget::default(), Arc::default(), 0, WallClock::default(), 0)
+    fn default() -> SiteQuotas {
+        SiteQuotas::new(&config::Budget::default(), Arc::default(), 0, WallClock::default(), 0)
     }
 }
 
-impl Budgets {
+impl SiteQuotas {
     /// The budgets of one shard, of which nothing is spent, in so many bytes.
     pub fn new(
         budget: &config::Budget,
@@ -117,16 +117,16 @@ impl Budgets {
         rng_seed: u64,
         clock: WallClock,
         ram_bytes: u64,
-    ) -> Budgets {
+    ) -> SiteQuotas {
         let [of_hosts, of_sites] = Bound::of_config(budget);
         let entries_max = usize::try_from(ram_bytes / ENTRY_BYTES).unwrap_or(usize::MAX);
         let (site_parts, parts) = (Arc::default(), Parts::default());
-        Budgets { of_hosts, of_sites, of_seeds, site_parts, rng_seed, clock, parts, entries_max, uncounted: 0 }
+        SiteQuotas { of_hosts, of_sites, of_seeds, site_parts, rng_seed, clock, parts, entries_max, uncounted: 0 }
     }
 
     /// The same where these parts of sites have budgets of their own.
-    pub fn of_parts(self, site_parts: Arc<PartsBySite>) -> Budgets {
-        Budgets { site_parts, ..self }
+    pub fn of_parts(self, site_parts: Arc<PartsBySite>) -> SiteQuotas {
+        SiteQuotas { site_parts, ..self }
     }
 
     /// The key under which a URL of `site` is counted: the site's, or that of its part.
@@ -293,15 +293,15 @@ mod tests {
         Instant::from_nanos(seconds * 1_000_000_000)
     }
 
-    fn budgets(change: impl FnOnce(&mut config::Budget), of_seeds: SiteBounds) -> Budgets {
+    fn budgets(change: impl FnOnce(&mut config::Budget), of_seeds: SiteBounds) -> SiteQuotas {
         let mut budget = config::Budget::default();
         change(&mut budget);
         let bytes = budget.ram_bytes_max;
-        Budgets::new(&budget, Arc::new(of_seeds), 7, clock(1_000_000), bytes)
+        SiteQuotas::new(&budget, Arc::new(of_seeds), 7, clock(1_000_000), bytes)
     }
 
     /// Pages that are fetched one after the other until nothing is left.
-    fn pages(budgets: &mut Budgets, host: &str, site: SiteKey, cost: Cost) -> usize {
+    fn pages(budgets: &mut SiteQuotas, host: &str, site: SiteKey, cost: Cost) -> usize {
         let fetched = (0..1_000).take_while(|_| {
             let is_left = budgets.left(at(0), host, site) == Left::Enough;
             if is_left {
@@ -322,7 +322,7 @@ mod tests {
         assert_eq!(pages(&mut budgets, "a.s2.test", site(2), PAGE), 10);
         let dots = ["a.s2.test.", "b.s1.test"].map(|host| budgets.left(at(0), host, site(2)));
         assert_eq!(dots, [Left::Nothing; 2], "a host is one, with a dot at its end or without");
-        assert_eq!(pages(&mut Budgets::default(), "a.s2.test", site(2), PAGE), 1_000);
+        assert_eq!(pages(&mut SiteQuotas::default(), "a.s2.test", site(2), PAGE), 1_000);
     }
 
     #[test]

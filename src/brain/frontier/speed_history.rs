@@ -34,15 +34,15 @@ pub enum Record {
 
 /// The records.
 #[derive(Debug)]
-pub struct SiteRecords {
+pub struct SpeedHistory {
     /// In each the site that was written last first, by a part of its key.
     rows: Box<[[(u16, Record); ROW_SITES]]>,
 }
 
-impl SiteRecords {
+impl SpeedHistory {
     /// Nothing is remembered of any.
-    pub fn new() -> SiteRecords {
-        SiteRecords { rows: vec![[(0, Record::Unknown); ROW_SITES]; ROWS].into() }
+    pub fn new() -> SpeedHistory {
+        SpeedHistory { rows: vec![[(0, Record::Unknown); ROW_SITES]; ROWS].into() }
     }
 
     /// What is remembered of `site`.
@@ -120,7 +120,7 @@ mod tests {
     /// Ten thousand slow sites: among as many others hardly one is taken for one of them.
     #[test]
     fn a_record_is_its_own_site_s() {
-        let mut records = SiteRecords::new();
+        let mut records = SpeedHistory::new();
         (0..10_000).for_each(|number| records.set(site(number), SLOW));
         let wrong = (10_000..20_000).filter(|number| records.of(site(*number)) != Record::Unknown).count();
         let kept = (0..10_000).filter(|number| records.of(site(*number)) == SLOW).count();
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn who_ended_longest_ago_is_forgotten() {
-        let mut records = SiteRecords::new();
+        let mut records = SpeedHistory::new();
         let place = site(0).place_among(ROWS);
         let five: Vec<_> = (0..).map(site).filter(|site| site.place_among(ROWS) == place).take(5).collect();
         five.iter().for_each(|site| records.set(*site, FAST));

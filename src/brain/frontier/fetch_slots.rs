@@ -17,7 +17,7 @@
 use std::collections::VecDeque;
 use std::collections::hash_map::Entry;
 
-use super::site_records::{Record, SiteRecords};
+use super::speed_history::{Record, SpeedHistory};
 use super::{SHARE_PLACES, TIMES_FREE};
 use crate::site_shares::SiteShares;
 use ringcrawl_base::IntMap;
@@ -26,7 +26,7 @@ use ringcrawl_url::SiteKey;
 
 /// The places of a shard.
 #[derive(Debug)]
-pub struct FetchPlaces {
+pub struct FetchSlots {
     count_max: usize,
     shares: SiteShares,
     /// Fetches in flight, by their job.
@@ -40,7 +40,7 @@ pub struct FetchPlaces {
     told: usize,
     /// Those that are slow or of a site that is not known.
     doubtful: usize,
-    records: SiteRecords,
+    records: SpeedHistory,
     /// How many fetches of a site are lasting.
     lasting_of: IntMap<u32, SiteKey>,
     /// How many of the last fetches were fast, of sites that were not slow before: in parts of [`FAST_WHOLE`].
@@ -82,10 +82,10 @@ pub enum Turn {
     Slow(Duration),
 }
 
-impl FetchPlaces {
+impl FetchSlots {
     /// `count_max` places, all free.
-    pub fn new(count_max: usize) -> FetchPlaces {
-        FetchPlaces {
+    pub fn new(count_max: usize) -> FetchSlots {
+        FetchSlots {
             count_max,
             shares: SiteShares::new(SHARE_PLACES, TIMES_FREE),
             held: IntMap::default(),
@@ -94,7 +94,7 @@ impl FetchPlaces {
             slow: 0,
             told: 0,
             doubtful: 0,
-            records: SiteRecords::new(),
+            records: SpeedHistory::new(),
             lasting_of: IntMap::default(),
             fast: FAST_AT_FIRST,
         }

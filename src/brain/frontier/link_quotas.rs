@@ -20,7 +20,7 @@ use ringcrawl_url::{SiteKey, Url};
 
 /// The allowances of one shard's sites.
 #[derive(Debug, Default)]
-pub struct Allowances {
+pub struct LinkQuotas {
     free: u64,
     /// For each linking site; 0: nobody waits.
     each: u64,
@@ -42,15 +42,15 @@ pub(super) struct Counted {
     is_wanted: bool,
 }
 
-impl Allowances {
+impl LinkQuotas {
     /// Those of a crawl of `config`, in so many bytes.
-    pub fn new(config: &Config, ram_bytes: u64) -> Allowances {
+    pub fn new(config: &Config, ram_bytes: u64) -> LinkQuotas {
         let each = if config.counts_linking_sites() { config.budget.site_pages_per_linking_site } else { 0 };
-        Allowances {
+        LinkQuotas {
             free: config.budget.site_pages_free.into(),
             each: each.into(),
             entries_max: usize::try_from(ram_bytes / ENTRY_BYTES).unwrap_or(usize::MAX),
-            ..Allowances::default()
+            ..LinkQuotas::default()
         }
     }
 
@@ -159,15 +159,15 @@ mod tests {
         SiteKey::of_host(7, &format!("s{number}.test"))
     }
 
-    fn allowances(change: impl FnOnce(&mut Config)) -> Allowances {
+    fn allowances(change: impl FnOnce(&mut Config)) -> LinkQuotas {
         let mut config = Config::default();
         (config.budget.site_pages_free, config.budget.site_pages_per_linking_site) = (10, 5);
         change(&mut config);
-        Allowances::new(&config, config.budget.ram_bytes_max)
+        LinkQuotas::new(&config, config.budget.ram_bytes_max)
     }
 
     /// Pages that are fetched one after the other until the site is to wait.
-    fn pages(allowances: &mut Allowances, of: u64) -> usize {
+    fn pages(allowances: &mut LinkQuotas, of: u64) -> usize {
         (0..1_000)
             .take_while(|_| {
                 let may = !allowances.is_over(site(of));
@@ -180,7 +180,7 @@ mod tests {
             .count()
     }
 
-    fn link(allowances: &mut Allowances, from: u64, to: u64) -> bool {
+    fn link(allowances: &mut LinkQuotas, from: u64, to: u64) -> bool {
         SiteLink::new(site(from), site(to)).is_some_and(|link| allowances.linked(link))
     }
 
