@@ -159,7 +159,7 @@ fn order(arguments: &CrawlArguments, kept: Option<Config>) -> Result<Order, Vec<
     }
     skipped.iter().for_each(|told| tell!("skipped: {told}"));
     let (dir, new) = (arguments.dir.clone(), arguments.new);
-    Ok(Order { config, seeds, dir, new, ask_again, round: None })
+    Ok(Order { config, seeds, dir, new, ask_again, round: None, lock: None })
 }
 
 /// What is wrong with seeds; who names no file on the command line of a service does not know which one is meant.

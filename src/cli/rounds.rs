@@ -83,16 +83,19 @@ pub fn next(before: RoundBefore) -> Option<Order> {
         Some(links) => links,
         None if end.fruitless.is_some() && !is_over => {
             let round = Some(Round { fruitless: end.fruitless, number: end.number, pages, elapsed });
-            return Some(Order { config, seeds: Vec::new(), dir, new: false, ask_again: AskAgain::default(), round });
+            let (seeds, ask_again) = (Vec::new(), AskAgain::default());
+            return Some(Order { config, seeds, dir, new: false, ask_again, round, lock: end.lock });
         }
         // It was to go on, and so they are not listed yet.
-        None if end.fruitless.is_some() && config.lists_external_links() => match boot::list_external_links(&dir) {
-            Ok(links) => links,
-            Err(error) => {
-                tell!("ringcrawl: links that left the scope are not listed: {error}");
-                return None;
+        None if end.fruitless.is_some() && config.lists_external_links() => {
+            match boot::list_external_links(&dir, end.lock.clone()) {
+                Ok(links) => links,
+                Err(error) => {
+                    tell!("ringcrawl: links that left the scope are not listed: {error}");
+                    return None;
+                }
             }
-        },
+        }
         None => return None,
     };
     tell!("{} links left the scope: {}", links.urls.len(), links.file.display());
@@ -126,6 +129,7 @@ pub fn next(before: RoundBefore) -> Option<Order> {
         new: false,
         ask_again: AskAgain::default(),
         round: Some(Round { fruitless: None, number: end.number + 1, pages, elapsed }),
+        lock: end.lock,
     })
 }
 
@@ -179,6 +183,7 @@ mod tests {
             new: true,
             ask_again: AskAgain::failed(true),
             round: None,
+            lock: None,
         }
     }
 
@@ -198,7 +203,7 @@ mod tests {
             summary.pages_by_shard = vec![60, 40];
             Ok((
                 Ended { summary, failure: None },
-                Some(RoundEnd { fruitless: None, number, links: Some(links), note: None }),
+                Some(RoundEnd { fruitless: None, number, links: Some(links), note: None, lock: None }),
             ))
         });
         (driven, whole.expect("rounds").summary)
@@ -237,7 +242,7 @@ mod tests {
             };
             let mut summary = Summary { ended: ended.to_owned(), ..Summary::default() };
             summary.totals.pages = 100;
-            let end = RoundEnd { fruitless: (runs == 1).then_some(3), number: 1, links: None, note: None };
+            let end = RoundEnd { fruitless: (runs == 1).then_some(3), number: 1, links: None, note: None, lock: None };
             Ok((Ended { summary, failure: None }, Some(end)))
         });
         let Ended { summary, failure } = whole.expect("a crawl");

@@ -64,6 +64,7 @@ impl Run<'_> {
             new: true,
             ask_again: Default::default(),
             round: None,
+            lock: None,
         };
         boot::forget_rss_bytes_max();
         let rss_bytes_before = boot::rss_bytes();

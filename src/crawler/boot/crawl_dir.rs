@@ -22,6 +22,7 @@
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::checks;
 use super::external_links::{self, ExternalLinks};
@@ -54,10 +55,16 @@ pub struct CrawlDir {
     round: u32,
     /// The round of the list of seeds.
     listed_round: u32,
-    /// Held for as long as this value lives.
-    _lock: File,
+    /// Held for as long as this value lives, or one that was made of it.
+    lock: DirLock,
     /// The same, of segments on other disks.
     held: Vec<File>,
+}
+
+/// The lock of a crawl's directory: no other process works there for as long as one of these lives.
+#[derive(Clone, Debug)]
+pub struct DirLock {
+    _file: Arc<File>,
 }
 
 /// Why a directory cannot be used. Each message says what to do.
@@ -169,14 +176,23 @@ pub struct Wanted {
 }
 
 impl CrawlDir {
-    /// Locks `root` and checks what lies there. For a new crawl, `manifest` supplies what the caller left open.
-    pub fn open(root: &Path, wanted: &Wanted, manifest: impl FnOnce() -> Manifest) -> Result<CrawlDir, DirError> {
+    /// Locks `root`, unless the caller has the `lock` of an earlier round, and checks what lies there. For a new crawl, `manifest`
+    /// supplies what the caller left open.
+    ///
+    /// # Errors
+    /// Another process works there, or what lies there is damaged, or not what is `wanted`.
+    pub fn open(
+        root: &Path,
+        wanted: &Wanted,
+        lock: Option<DirLock>,
+        manifest: impl FnOnce() -> Manifest,
+    ) -> Result<CrawlDir, DirError> {
         let io = |error| DirError::Io(root.to_owned(), error);
         if let Some(held) = &look(root)? {
             check(root, held, wanted)?;
         }
         private::create_dirs(root).map_err(io)?;
-        let lock = lock(root)?;
+        let lock = lock.map_or_else(|| DirLock::of(root), Ok)?;
         let held = segment_folders::hold(root)?;
         redistribution::finish_move(root).map_err(io)?;
         // Another process may have begun a crawl between the check and the lock.
@@ -201,7 +217,7 @@ impl CrawlDir {
             seeds,
             round,
             listed_round: round,
-            _lock: lock,
+            lock,
             held,
         };
         if let Some(shards) = wanted.shards.filter(|shards| *shards != dir.manifest.shards) {
@@ -227,6 +243,11 @@ impl CrawlDir {
             return Err(DirError::MovedSitesRoom(path, moved.len()));
         }
         partition.with_moved(&moved, bytes_max).map_err(|why| DirError::MovedSites(path, why))
+    }
+
+    /// Its lock, which outlives this value.
+    pub fn lock(&self) -> DirLock {
+        self.lock.clone()
     }
 
     /// What is fixed for the crawl.
@@ -398,9 +419,15 @@ pub(super) fn look(root: &Path) -> Result<Option<Manifest>, DirError> {
     Ok(held)
 }
 
-/// Lists the links that left the scope in the last round of the crawl in `root`, in which nobody works.
-pub fn list_external_links(root: &Path) -> Result<ExternalLinks, DirError> {
-    let _lock = lock(root)?;
+impl DirLock {
+    fn of(root: &Path) -> Result<DirLock, DirError> {
+        lock(root).map(|lock| DirLock { _file: Arc::new(lock) })
+    }
+}
+
+/// Lists the links that left the scope in the last round of the crawl in `root`, in which no shard works.
+pub fn list_external_links(root: &Path, lock: Option<DirLock>) -> Result<ExternalLinks, DirError> {
+    let _lock = lock.map_or_else(|| DirLock::of(root), Ok)?;
     match manifest::read(root)? {
         Some(manifest) => list_links(root, &manifest),
         None => Err(DirError::Manifest(root.join(MANIFEST), "it is missing".to_owned())),

@@ -27,7 +27,7 @@ mod surroundings;
 
 pub use checks::{check_memory, notes, seeds_of_round};
 pub use cpus::choose as choose_cpus;
-pub use crawl_dir::{CrawlDir, DirError, Wanted, is_crawl, is_held, kept_partition, list_external_links};
+pub use crawl_dir::{CrawlDir, DirError, DirLock, Wanted, is_crawl, is_held, kept_partition, list_external_links};
 pub use external_links::ExternalLinks;
 pub use kept_config::kept_config;
 pub use kept_seeds::kept_seeds;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::crawl_dir::DirError;
+use super::crawl_dir::{DirError, DirLock};
 use super::external_links::ExternalLinks;
 use ringcrawl_base::time::Duration;
 use ringcrawl_brain::log::AskAgain;
@@ -24,6 +24,8 @@ pub struct Order {
     pub ask_again: AskAgain,
     /// A round after the first, whose new seeds these are.
     pub round: Option<Round>,
+    /// The directory's lock, where the round before has it.
+    pub lock: Option<DirLock>,
 }
 
 /// A run that follows another one in the same process: a round after the first, or what goes on when sites were moved.
@@ -50,6 +52,8 @@ pub struct RoundEnd {
     pub links: Option<ExternalLinks>,
     /// Why they are not, where they should be.
     pub note: Option<String>,
+    /// Holds the directory until the next round.
+    pub lock: Option<DirLock>,
 }
 
 /// Why a crawl did not start. Nothing was changed, but for an empty directory that may have been made.

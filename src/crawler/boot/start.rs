@@ -73,7 +73,7 @@ pub struct Crawl {
 impl Crawl {
     /// Checks everything, then starts the shards.
     pub fn start(order: Order) -> Result<Crawl, BootError> {
-        let Order { mut config, mut seeds, dir, new, ask_again, round } = order;
+        let Order { mut config, mut seeds, dir, new, ask_again, round, lock } = order;
         // Before its settings are judged, which were given for another one.
         if new && is_crawl(&dir) {
             return Err(DirError::NotNew(dir).into());
@@ -126,7 +126,7 @@ impl Crawl {
             look(&dir)?;
             lists = Some((rng_seed, Lists::read(&lowered, rng_seed)?));
         }
-        let mut crawl_dir = CrawlDir::open(&dir, &wanted, || Manifest {
+        let mut crawl_dir = CrawlDir::open(&dir, &wanted, lock, || Manifest {
             format: FORMAT,
             created_by: format!("ringcrawl {}", env!("CARGO_PKG_VERSION")),
             created: ring::unix_now().to_iso(),
@@ -439,7 +439,7 @@ impl Crawl {
                     Ok(links) => (links, None),
                     Err(error) => (None, Some(format!("links that left the scope are not listed: {error}"))),
                 };
-                Ok(RoundEnd { fruitless, number: self.dir.round(), links, note })
+                Ok(RoundEnd { fruitless, number: self.dir.round(), links, note, lock: Some(self.dir.lock()) })
             }
         }
     }

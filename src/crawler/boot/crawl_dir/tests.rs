@@ -28,12 +28,12 @@ fn url(text: &str) -> Seed {
 
 /// Begins a crawl in `root`.
 fn begin(root: &Path) {
-    let mut dir = CrawlDir::open(root, &Wanted::default(), manifest).unwrap();
+    let mut dir = CrawlDir::open(root, &Wanted::default(), None, manifest).unwrap();
     dir.keep(&[url("http://a.test/")], &Config::default(), Partition::by_site(1), 1 << 20).unwrap();
 }
 
 fn open(root: &Path) -> Result<CrawlDir, DirError> {
-    CrawlDir::open(root, &Wanted::default(), manifest)
+    CrawlDir::open(root, &Wanted::default(), None, manifest)
 }
 
 /// Also one to an empty folder, which would be taken for a shard that a killed run has left. The directory's owner may make some.
@@ -85,7 +85,7 @@ fn begun_once_then_resumed_and_locked() {
     assert!(matches!(locked, DirError::Locked(_)), "{locked}");
     drop(first);
     fs::write(root.join("shard-00/spool/0"), "old").unwrap();
-    let mut again = CrawlDir::open(&root, &Wanted::default(), || unreachable!("it is not new")).unwrap();
+    let mut again = CrawlDir::open(&root, &Wanted::default(), None, || unreachable!("it is not new")).unwrap();
     let seeds = again.with_earlier_seeds(&[b.clone(), a.clone()]).unwrap();
     assert_eq!(seeds, [a.clone(), b.clone()]);
     assert_eq!(again.keep(&seeds, &Config::default(), Partition::by_site(1), 1 << 20).unwrap().notes, [""; 0]);
@@ -108,9 +108,9 @@ fn begun_once_then_resumed_and_locked() {
     assert_eq!((again.round(), again.with_earlier_seeds(&[]).unwrap()), (2, seeds));
     drop(again);
     let wanted = Wanted { rng_seed: Some(8), ..Wanted::default() };
-    let differs = CrawlDir::open(&root, &wanted, manifest).unwrap_err().to_string();
+    let differs = CrawlDir::open(&root, &wanted, None, manifest).unwrap_err().to_string();
     assert!(differs.contains("crawl.rng_seed 7") && differs.contains('8'), "{differs}");
-    let new = CrawlDir::open(&root, &Wanted { new: true, ..Wanted::default() }, manifest).unwrap_err();
+    let new = CrawlDir::open(&root, &Wanted { new: true, ..Wanted::default() }, None, manifest).unwrap_err();
     assert!(matches!(new, DirError::NotNew(_)), "{new}");
 }
 
@@ -136,7 +136,7 @@ fn a_crawl_keeps_its_name() {
     let root = folder.path().join("crawl");
     begin(&root);
     let is_open = |wanted: &Wanted| {
-        let open = CrawlDir::open(&root, wanted, manifest);
+        let open = CrawlDir::open(&root, wanted, None, manifest);
         open.map(|dir| dir.manifest().agent_name.clone()).map_err(|error| error.to_string())
     };
     assert_eq!(is_open(&named("bot")), Ok("bot".to_owned()));
@@ -176,6 +176,22 @@ fn the_configuration_is_kept_and_changes_are_told() {
     assert_eq!(kept_config::kept_config(&root).unwrap(), Some(kept));
 }
 
+/// Between two rounds of a process no other takes its directory.
+#[test]
+fn the_lock_goes_from_round_to_round() {
+    let folder = TempFolder::new("rounds-lock");
+    let root = folder.path().join("crawl");
+    begin(&root);
+    let dir = open(&root).unwrap();
+    let lock = dir.lock();
+    drop(dir);
+    assert!(matches!(open(&root), Err(DirError::Locked(_))));
+    let next = CrawlDir::open(&root, &Wanted::default(), Some(lock), manifest).unwrap();
+    assert!(matches!(open(&root), Err(DirError::Locked(_))));
+    drop(next);
+    open(&root).unwrap();
+}
+
 /// The logs are in their places first. The next run without a number of shards goes on with them, and moves nothing back.
 #[test]
 fn a_kill_before_the_configuration_is_written_undoes_no_redistribution() {
@@ -185,7 +201,8 @@ fn a_kill_before_the_configuration_is_written_undoes_no_redistribution() {
     let config = fs::read_to_string(root.join(CONFIG)).unwrap();
     let seeds = [url("http://a.test/")];
     let mut dir =
-        CrawlDir::open(&root, &Wanted { shards: Some(3), ..Wanted::default() }, || panic!("there is a crawl")).unwrap();
+        CrawlDir::open(&root, &Wanted { shards: Some(3), ..Wanted::default() }, None, || panic!("there is a crawl"))
+            .unwrap();
     dir.keep(&seeds, &Config::default(), Partition::by_site(3), 1 << 20).unwrap();
     drop(dir);
     let after = fs::read_to_string(root.join(CONFIG)).unwrap();
@@ -322,7 +339,7 @@ fn crash_at_each_step(old: Option<&[Seed]>, new: &[Seed]) -> usize {
     let root = folder.path().join("whole");
     let read = |root: &Path, name: &str| fs::read(root.join(name)).ok();
     if let Some(old) = old {
-        CrawlDir::open(&root, &Wanted::default(), manifest)
+        CrawlDir::open(&root, &Wanted::default(), None, manifest)
             .unwrap()
             .keep(old, &Config::default(), Partition::by_site(1), 1 << 20)
             .unwrap();
@@ -331,7 +348,7 @@ fn crash_at_each_step(old: Option<&[Seed]>, new: &[Seed]) -> usize {
     let before = files.map(|name| read(&root, name));
     let mut config = Config::default();
     config.fetch.in_flight_max += 1;
-    CrawlDir::open(&root, &Wanted::default(), manifest)
+    CrawlDir::open(&root, &Wanted::default(), None, manifest)
         .unwrap()
         .keep(new, &config, Partition::by_site(1), 1 << 20)
         .unwrap();
