@@ -1,7 +1,8 @@
 //! The binary: arguments in, exit code out.
 //!
-//! Decides: the allocator. A crawl lives for weeks and frees bodies of every size between small things that stay;
-//! the system's allocator keeps growing under that (measured with `bench/soak`: docs/ARCHITECTURE.md, Decisions).
+//! Decides: the allocator. A crawl runs for weeks and frees bodies of every size between small allocations that stay.
+//! The system's allocator keeps growing under that load (measured with `bench/soak`: docs/ARCHITECTURE.md,
+//! Decisions).
 
 use std::process::ExitCode;
 

@@ -1,9 +1,9 @@
-//! The files of one simulated shard: what was written, what of it is safe, and what a crash leaves.
+//! The files of one simulated shard: what was written, how much of it is durable, and what a crash leaves.
 //!
-//! Decides: operations are done in order, each after a while; a crash of the process loses those that were not done and
-//! tears the one that was being done; a power cut loses, besides, what was written and not synced, down to any byte. A
-//! disk may be full for a while, and bits may flip.
-//! Invariants: what is read is what was written, unless a fault was asked for.
+//! Decides: operations are done in order, each after some time. A crash of the process loses the operations that were
+//! not done and tears the one in progress. A power cut also loses written data that was not synced, down to any byte.
+//! A disk may be full for a while, and bits may flip.
+//! Invariants: a read returns what was written, unless a fault was requested.
 //! Leaves to others: how segments are closed, and recovered (`segments`).
 
 mod segments;
@@ -23,14 +23,14 @@ use ringcrawl_warc::SegmentOp;
 pub struct FakeDisk {
     queue: VecDeque<DiskOp>,
     logs: BTreeMap<LogFile, FakeFile>,
-    /// Logs that this run has read or written since the last sync: a sync is for them alone.
+    /// Logs that this run has read or written since the last sync: a sync covers only these.
     unsynced: BTreeSet<LogFile>,
     segments: FakeSegments,
-    /// A sync that goes on beside the queue: how much of which log it is for, of the open segment, whether the device is
-    /// waited for, and which segments must be closed before it ends.
+    /// A sync that runs while the queue is processed: how much of each log and of the open segment it covers, whether
+    /// it waits for the device, and which segments must be closed before it ends.
     syncing: Option<Syncing>,
     spool: BTreeMap<(u32, u32), Vec<u8>>,
-    /// Whether writes fail for want of space.
+    /// Whether writes fail because the disk is full.
     pub is_full: bool,
     /// Blocks that went to the spool.
     pub spilled: u64,
@@ -44,7 +44,7 @@ struct Syncing {
     closing: BTreeSet<String>,
 }
 
-/// A file, and how much of it a power cut leaves for sure.
+/// A file, and how much of it is certain to survive a power cut.
 #[derive(Debug, Default)]
 struct FakeFile {
     bytes: Vec<u8>,
@@ -66,12 +66,12 @@ impl FakeFile {
         self.synced = self.bytes.len();
     }
 
-    /// What had been written at some time is on the disk.
+    /// Marks the first `bytes` bytes as durable.
     fn sync_until(&mut self, bytes: usize) {
         self.synced = self.synced.max(bytes.min(self.bytes.len()));
     }
 
-    /// What was not synced may be gone from any byte on. What is left is on the disk.
+    /// Truncates the unsynced part at any byte. The rest is durable.
     fn lose_unsynced(&mut self, rng: &mut Rng) {
         let unsynced = (self.bytes.len() - self.synced) as u64;
         self.bytes.truncate(self.synced + rng.below(unsynced + 1) as usize);
@@ -85,17 +85,17 @@ impl FakeDisk {
         self.queue.push_back(op);
     }
 
-    /// Whether there is something to do.
+    /// Whether operations are queued.
     pub fn has_work(&self) -> bool {
         !self.queue.is_empty()
     }
 
-    /// Segments that are being closed.
+    /// Number of segments being closed.
     pub fn closing(&self) -> usize {
         self.segments.closing().len()
     }
 
-    /// One of the segments that are being closed is closed, whichever.
+    /// Finishes closing any one of the segments being closed.
     pub fn finish_closing(&mut self, rng: &mut Rng) -> Option<DiskEnd> {
         if self.is_full && self.closing() > 0 {
             self.queue.clear();
@@ -106,18 +106,18 @@ impl FakeDisk {
         Some(DiskEnd::Done { spare: None, bytes })
     }
 
-    /// Whether a sync is under way that nothing holds up.
+    /// Whether a sync is in flight that nothing holds up.
     pub fn can_finish_sync(&self) -> bool {
         let mut closing = self.segments.closing();
         self.syncing.as_ref().is_some_and(|syncing| !closing.any(|name| syncing.closing.contains(name)))
     }
 
-    /// Whether a sync is under way.
+    /// Whether a sync is in flight.
     pub fn is_syncing(&self) -> bool {
         self.syncing.is_some()
     }
 
-    /// A sync that is under way ends, if nothing holds it up.
+    /// Finishes a sync in flight, if nothing holds it up.
     pub fn finish_sync(&mut self) -> Option<DiskEnd> {
         if !self.can_finish_sync() {
             return None;
@@ -136,7 +136,7 @@ impl FakeDisk {
         Some(DiskEnd::Synced)
     }
 
-    /// Does the next operation; a segment that is to be closed has not ended by that, and neither has a sync.
+    /// Does the next operation; this neither finishes the closing of a segment nor a sync.
     pub fn work(&mut self) -> Option<DiskEnd> {
         let op = self.queue.pop_front()?;
         let bytes = op.bytes();
@@ -201,7 +201,7 @@ impl FakeDisk {
         Some(DiskEnd::Done { spare, bytes })
     }
 
-    /// The process dies: what waits is never done, and what is being done is done in part.
+    /// The process dies: queued operations are never done, and the one in progress is done in part.
     pub fn kill(&mut self, rng: &mut Rng) {
         self.syncing = None;
         match self.queue.pop_front() {
@@ -219,14 +219,14 @@ impl FakeDisk {
         self.segments.kill(rng);
     }
 
-    /// The power goes: besides what [`FakeDisk::kill`] does, what was not synced may be lost.
+    /// The power fails: in addition to the effects of [`FakeDisk::kill`], unsynced data may be lost.
     pub fn cut_power(&mut self, rng: &mut Rng) {
         self.kill(rng);
         self.logs.values_mut().for_each(|file| file.lose_unsynced(rng));
         self.segments.cut_power(rng);
     }
 
-    /// One bit of a log, the open segment or the spool is another than it was written.
+    /// Flips one bit of a log, the open segment or the spool.
     pub fn flip_bit(&mut self, rng: &mut Rng) {
         let files = self.logs.values_mut().map(|log| &mut log.bytes);
         let files = files.chain(self.segments.open_file().map(|file| &mut file.bytes)).chain(self.spool.values_mut());
@@ -239,9 +239,9 @@ impl FakeDisk {
         files[file][byte] ^= 1 << rng.below(8);
     }
 
-    /// A new run begins: the spool is emptied, and a segment that was left open is closed, as `disk` does it.
+    /// Starts a new run: empties the spool and closes a segment that was left open, as `disk` does.
     pub fn begin_run(&mut self) -> FilesFound {
-        // What a run does not wait for that ends while it reads an earlier one.
+        // A run that ends while it reads an earlier run's files does not wait for these operations.
         self.queue.clear();
         self.syncing = None;
         self.unsynced.clear();
@@ -250,18 +250,18 @@ impl FakeDisk {
         FilesFound { journal, ..self.segments.recover() }
     }
 
-    /// The logs are replaced by others, which are safe.
+    /// Replaces the logs by others, which are durable.
     pub fn replace_logs(&mut self, logs: BTreeMap<LogFile, Vec<u8>>) {
         let file = |bytes: Vec<u8>| FakeFile { synced: bytes.len(), bytes };
         self.logs = logs.into_iter().map(|(log, bytes)| (log, file(bytes))).collect();
     }
 
-    /// A log as it lies there.
+    /// The bytes of a log.
     pub fn log(&self, file: LogFile) -> &[u8] {
         self.logs.get(&file).map_or(&[], |log| &log.bytes)
     }
 
-    /// Some bytes of it from `position` on; none at its end.
+    /// Some bytes of it from `position` on; empty at its end.
     pub fn log_piece(&self, file: LogFile, position: u64) -> Vec<u8> {
         let bytes = self.log(file);
         let from = bytes.len().min(position as usize);
@@ -285,7 +285,7 @@ impl FakeDisk {
     }
 }
 
-/// Small, so that blocks of a log come in pieces.
+/// Small, so that blocks of a log arrive in pieces.
 const LOG_PIECE_BYTES: usize = 10_000;
 #[cfg(test)]
 mod tests;

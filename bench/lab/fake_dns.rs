@@ -1,7 +1,7 @@
-//! The name servers of the fake web: some are silent for ever, some refuse for a while, some do not take EDNS, the others
+//! The name servers of the fake web: some never answer, some refuse for a while, some do not accept EDNS. The others
 //! know everything but fail now and then.
 //!
-//! Decides: what each query gets and how long that takes. There is always a server that answers in the end.
+//! Decides: the answer to each query and its delay. At least one server always answers in the end.
 
 use std::collections::HashMap;
 
@@ -49,12 +49,12 @@ impl FakeNameServers {
         FakeNameServers { web, servers, tries: HashMap::new() }
     }
 
-    /// How many there are.
+    /// The number of servers.
     pub fn len(&self) -> usize {
         self.servers.len()
     }
 
-    /// What `query`, sent at `at`, gets, and after how long.
+    /// The answer to `query`, sent at `at`, and its delay.
     pub fn answer(&mut self, at: Instant, query: &DnsQuery, rng: &mut Rng) -> (DnsAnswer, Duration) {
         let took = Duration::from_nanos(rng.below(query.wait.as_nanos() as u64));
         match self.servers[query.server] {
@@ -67,7 +67,7 @@ impl FakeNameServers {
         let failing = self.web.failing_tries(&format!("Resolve {}", query.name));
         let tries = self.tries.entry(query.name.clone()).or_default();
         *tries += 1;
-        // They fail now and then, too, when an address is asked for again.
+        // Name servers also fail now and then when an address is queried again.
         if *tries <= failing || failing > 0 && tries.is_multiple_of(5) {
             return match *tries % 3 {
                 0 => (DnsAnswer::Error, took),

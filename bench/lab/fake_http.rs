@@ -1,7 +1,8 @@
-//! Answers of the fake servers as bytes on a wire, so that the simulated shard reads responses as a real one does.
+//! Responses of the fake servers as bytes on a wire, so that the simulated shard reads them as a real one does.
 //!
-//! Decides: the head and body that say what a [`Fetched`] says: links as HTML, rules as text, a redirect as Location, one body
-//! for whatever is not there; by the URL, the body comes with its length, in chunks, or until the connection closes.
+//! Decides: head and body express what a [`Fetched`] says: links as HTML, rules as text, a redirect as Location, one
+//! body for everything missing. Depending on the URL, the body comes with its length, in chunks, or until the
+//! connection closes.
 
 use super::fake_web::FakeWeb;
 use ringcrawl_base::Rng;
@@ -12,7 +13,7 @@ use ringcrawl_brain::sample::plain_transaction;
 use ringcrawl_brain::transaction::{Timings, Transaction};
 use ringcrawl_http::Limits;
 
-/// The transaction that fetches what `fetched` says, seen at `now`.
+/// The transaction that fetches `fetched`, seen at `now`.
 pub fn transaction(now: Instant, web: &FakeWeb, job: &FetchJob, fetched: &Fetched, limits: Limits) -> Transaction {
     Transaction {
         request_bytes: format!("GET {} HTTP/1.1\r\n\r\n", job.url.path_and_query()).into_bytes(),
@@ -31,12 +32,12 @@ fn response(web: &FakeWeb, job: &FetchJob, fetched: &Fetched) -> Vec<u8> {
     } else if is_page && fetched.status == 200 {
         body.extend_from_slice(format!("<!doctype html><title>{}</title>", job.url.as_str()).as_bytes());
         for (_, link) in fetched.links.iter() {
-            // Some are advised against, always the same.
+            // Some links carry `rel=nofollow`, always the same ones.
             let rel = if xxhash_rust::xxh3::xxh3_64(link.as_bytes()).is_multiple_of(8) { " rel=nofollow" } else { "" };
             body.extend_from_slice(format!("<p><a href=\"{link}\"{rel}>there</a>").as_bytes());
         }
     } else if is_page && fetched.status == 404 {
-        // The same everywhere, and long enough to be referred to when it comes again.
+        // The same everywhere, and long enough to become a revisit when it comes again.
         body.extend_from_slice(&b"Not here. ".repeat(120));
     }
     let mut bytes = format!("HTTP/1.1 {} As it is\r\n", fetched.status).into_bytes();

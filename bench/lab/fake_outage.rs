@@ -1,9 +1,9 @@
-//! Outages of a simulated crawl: for seconds or minutes name servers are silent, the web is, or both, and then all is as
-//! before.
+//! Outages of a simulated crawl: for seconds or minutes name servers do not answer, the web does not, or neither
+//! does, and then everything works again.
 //!
-//! Decides: when they begin, how long they last, what is out of reach, and whether a run that is broken off meanwhile goes
-//! on in it. An outage of the web alone takes the default route with it where there are too few sites: then only that shows
-//! it.
+//! Decides: when outages begin, how long they last, what is out of reach, and whether an outage continues in the next
+//! run if a run is broken off during it. If there are too few sites, an outage of the web alone also takes the
+//! default route down: nothing else would show it.
 
 use std::collections::VecDeque;
 
@@ -18,7 +18,7 @@ pub struct FakeOutages {
     outages: VecDeque<FakeOutage>,
     /// Outages that have begun.
     pub begun: u64,
-    /// Those that went on in another run.
+    /// Outages that continued in another run.
     pub gone_on: u64,
 }
 
@@ -28,18 +28,18 @@ struct FakeOutage {
     until: Instant,
     hits_names: bool,
     hits_web: bool,
-    /// What is hit is refused, not silent.
+    /// Affected requests are refused instead of left unanswered.
     refuses: bool,
-    /// The name servers live, and have nobody to ask.
+    /// The name servers run, but have no upstream server to query.
     fails_names: bool,
-    /// It goes on in another run, in which enough sites of the one before are left to know it by.
+    /// It continues in another run, in which enough sites of the previous run are left to detect it.
     is_known_by_sites: bool,
     has_begun: bool,
     has_route: bool,
 }
 
 impl FakeOutages {
-    /// None to three.
+    /// Draws none to three outages.
     pub fn some(rng: &mut Rng) -> FakeOutages {
         let mut from = Instant::ZERO;
         let count = rng.below(4);
@@ -66,8 +66,8 @@ impl FakeOutages {
         FakeOutages { outages: (0..count).map(one).collect(), begun: 0, gone_on: 0 }
     }
 
-    /// The clock has moved; `is_noticed` says whether the crawl knows of an outage, `are_few` whether it has too few sites to
-    /// know by these.
+    /// The clock has moved. `is_noticed`: the crawl knows of an outage; `are_few`: it has too few sites to detect one
+    /// by them.
     pub fn advance(&mut self, now: Instant, is_noticed: bool, are_few: bool) {
         while self.outages.front().is_some_and(|outage| outage.until <= now) {
             self.outages.pop_front();
@@ -80,14 +80,14 @@ impl FakeOutages {
         }
     }
 
-    /// When something begins or ends.
+    /// The time of the next begin or end.
     pub fn next(&self) -> Option<Instant> {
         let outage = self.outages.front()?;
         Some(if outage.has_begun { outage.until } else { outage.from })
     }
 
-    /// A run was broken off: what was to come comes so much later. What is under way is over, or goes on if it `may_go_on`
-    /// and can be known: by the name servers, or because enough sites are left that have answered.
+    /// A run was broken off: later outages are postponed by `pause`. One in progress ends, or continues if it
+    /// `may_go_on` and can be detected: by the name servers, or because enough sites are left that have answered.
     pub fn postpone(&mut self, pause: Duration, may_go_on: bool, are_sites_left: bool) {
         let goes_on = |outage: &FakeOutage| may_go_on && (outage.hits_names || are_sites_left);
         self.outages.retain(|outage| !outage.has_begun || goes_on(outage));
@@ -103,7 +103,7 @@ impl FakeOutages {
         }
     }
 
-    /// What a query of `wait` gets that is sent at `now`, and after how long, where name servers are out of reach.
+    /// The answer to a query of `wait` that is sent at `now`, and its delay, while name servers are out of reach.
     pub fn answer(&self, now: Instant, wait: Duration) -> Option<(DnsAnswer, Duration)> {
         let outage = self.at(now).filter(|outage| outage.hits_names)?;
         Some(match (outage.refuses, outage.fails_names) {
@@ -114,7 +114,8 @@ impl FakeOutages {
         })
     }
 
-    /// How a request ends at `now`, and after how long, where the web is out of reach. `has_arrived`: its answer is lost.
+    /// How a request ends at `now`, and after how long, while the web is out of reach. `has_arrived`: only its
+    /// response is lost.
     pub fn failure(&self, now: Instant, has_arrived: bool, rng: &mut Rng) -> Option<(Failure, Duration)> {
         let outage = self.at(now).filter(|outage| outage.hits_web)?;
         Some(match (outage.refuses, has_arrived) {

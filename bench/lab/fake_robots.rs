@@ -1,36 +1,37 @@
-//! robots.txt of the fake web: what lies where, where redirects lead, and what holds for a host in the end.
+//! robots.txt of the fake web: the file at each URL, the targets of redirects, and the rules that finally apply to a
+//! host.
 //!
-//! Decides: a third of all hosts have a robots.txt that redirects: to the site's first host, to the other scheme and back,
-//! over one to seven hosts of other sites, to one file that many hosts share, or around in a circle. What lies at the end
-//! differs from what the last host has for itself, so a crawler that takes the wrong file is found out.
+//! Decides: a third of all hosts have a robots.txt that redirects: to the site's first host, to the other scheme and
+//! back, over one to seven hosts of other sites, to one file that many hosts share, or in a circle. The final file
+//! differs from the last host's own, so a crawler that takes the wrong file is caught.
 
 use super::fake_web::FakeWeb;
 use ringcrawl_url::{Scheme, Url};
 
-/// What lies at a URL that is fetched as a robots.txt.
+/// The response to a URL that is fetched as a robots.txt.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum RobotsKind {
-    /// 200 with a rule against this path, and a Crawl-delay of this many seconds when not 0.
+    /// 200 with a rule against `forbidden`, and a Crawl-delay of `crawl_delay_s` seconds unless it is 0.
     Rules {
-        /// What is forbidden begins like this.
+        /// The prefix of forbidden paths.
         forbidden: &'static str,
         /// Seconds.
         crawl_delay_s: u64,
     },
     /// 404: everything is allowed.
     Missing,
-    /// 301 to there.
+    /// 301 to this URL.
     Moved(String),
-    /// 500 for ever: everything is forbidden.
+    /// 500 always: everything is forbidden.
     Broken,
     /// 500 now and then, and rules for two days after that.
     Flaky,
 }
 
-/// What holds for an origin in the end.
+/// The rules that finally apply to an origin.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EffectiveRobots {
-    /// What lies at the end of the way; `Missing` when it is too far, `Broken` when the way is a circle.
+    /// The file at the end of the redirects; `Missing` when there are too many, `Broken` when they form a circle.
     pub kind: RobotsKind,
     /// The files that a crawler must have read to know.
     pub way: Vec<Url>,
@@ -52,7 +53,7 @@ impl RobotsKind {
         if let RobotsKind::Rules { crawl_delay_s, .. } = self { *crawl_delay_s } else { 0 }
     }
 
-    /// The text of the file, where it has rules.
+    /// The text of the file, if it has rules.
     pub fn text(&self) -> String {
         let delay =
             if self.crawl_delay_s() > 0 { format!("Crawl-delay: {}\n", self.crawl_delay_s()) } else { String::new() };
@@ -62,7 +63,7 @@ impl RobotsKind {
 }
 
 impl FakeWeb {
-    /// What lies at `url`, for one who fetches it as a robots.txt.
+    /// The response to `url` when it is fetched as a robots.txt.
     pub fn robots(&self, url: &Url) -> RobotsKind {
         let (host, path) = (url.host(), url.path_and_query());
         let rules = |forbidden, crawl_delay_s| RobotsKind::Rules { forbidden, crawl_delay_s };
@@ -110,7 +111,7 @@ impl FakeWeb {
         }
     }
 
-    /// What holds for the origin of `url` in the end.
+    /// The rules that finally apply to the origin of `url`.
     pub fn effective_robots(&self, url: &Url) -> EffectiveRobots {
         let mut way: Vec<Url> = url.join("/robots.txt").into_iter().collect();
         while let Some(at) = way.last() {
@@ -126,12 +127,12 @@ impl FakeWeb {
         EffectiveRobots { kind: RobotsKind::Missing, way }
     }
 
-    /// A redirect on the way of `origin`, after which `left` more follow.
+    /// A redirect on the path of `origin`, with `left` more to follow.
     fn moved(&self, left: u64, origin: &str) -> RobotsKind {
         RobotsKind::Moved(self.file_elsewhere(&format!("{left} {origin}"), &format!("/moved/{left}/{origin}")))
     }
 
-    /// The address of a file at the first host of a site that `what` chooses.
+    /// The URL of a file at the first host of a site that `what` chooses.
     fn file_elsewhere(&self, what: &str, path: &str) -> String {
         let host = format!("h0.s{}.test", self.hash(&["elsewhere", what]) % self.sites);
         format!("{}://{host}{path}", self.scheme(&host, 0))
@@ -143,7 +144,7 @@ impl FakeWeb {
 }
 
 const PRIVATE: &str = "/private/";
-/// Redirects that a crawler follows.
+/// Maximum number of redirects that a crawler follows.
 const REDIRECTS_MAX: usize = 5;
-/// Redirects that a way may have: some are too long.
+/// Maximum number of redirects on a path: some paths are too long.
 const HOPS_MAX: u64 = 7;

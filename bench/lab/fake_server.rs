@@ -1,7 +1,7 @@
-//! The servers of the fake web: they answer, and they are the judge of politeness.
+//! The servers of the fake web: they answer requests, and they judge politeness.
 //!
-//! Decides: gaps are measured where a site's owner would, by the arrival of requests at the server, not by
-//! the crawler's word. Every violation is a line of [`FakeServers::complaints`].
+//! Decides: gaps are measured where a site's owner would measure them, by the arrival of requests at the server, and
+//! not by what the crawler reports. Every violation is a line of [`FakeServers::complaints`].
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -20,7 +20,7 @@ use ringcrawl_config::{Config, Politeness};
 use ringcrawl_robots::Rules;
 use ringcrawl_url::{HashedUrls, Url, site_of};
 
-/// Addresses that a name server told, and until when they hold.
+/// Addresses that a name server returned, and until when they are valid.
 type ToldAddrs = (Vec<IpAddr>, Instant);
 
 /// All servers of a [`FakeWeb`].
@@ -30,42 +30,42 @@ pub struct FakeServers {
     politeness: Politeness,
     operators: Arc<Operators>,
     stale_max: Duration,
-    /// From a robots.txt on, how long its rules may be used at most.
+    /// How long the rules of a robots.txt may be used at most.
     robots_stale_max: Duration,
     tries: HashMap<String, u64>,
     hosts: BTreeMap<String, Meter>,
     addrs: BTreeMap<Key, Meter>,
     sites: BTreeMap<String, Meter>,
-    /// Of operators, each of which is one slot.
+    /// By operator; each operator is one slot.
     groups: BTreeMap<Group, Meter>,
-    /// Whether the last request for a file as a robots.txt brought something, and when one did last.
+    /// Whether the last fetch of a file as a robots.txt succeeded, and when one last did.
     robots: BTreeMap<String, (bool, Option<Instant>)>,
-    /// Until when a flaky robots.txt is well.
+    /// Until when a flaky robots.txt works.
     well_until: BTreeMap<String, Instant>,
-    /// What the name servers told a shard last, and before.
+    /// The last two answers that the name servers gave a shard.
     answers: BTreeMap<(usize, String, bool), [ToldAddrs; 2]>,
-    /// Requests that a host that dies has answered.
+    /// Requests answered so far by a host that dies.
     lives: BTreeMap<String, u32>,
-    /// 200 pages served whole, with how often.
+    /// 200 pages served completely, with counts.
     pub pages: BTreeMap<String, u64>,
-    /// What a site's owner would complain about.
+    /// Violations that a site's owner would complain about.
     pub complaints: Vec<String>,
 }
 
 #[derive(Debug, Default)]
 struct Meter {
     under_way: u32,
-    /// Of which host the last to come was.
+    /// The host of the latest request.
     by: String,
     last_end: Option<Instant>,
-    /// What Retry-After asked for, and when.
+    /// The end of the pause that Retry-After asked for, and when it asked.
     not_before: Instant,
     asked_at: Instant,
 }
 
 impl FakeServers {
-    /// Servers of these operators that expect the delays of `config` to be kept, and addresses and rules to be used no longer than
-    /// it says.
+    /// Servers of these operators that expect the crawler to keep the delays of `config`, and to use addresses and
+    /// rules no longer than it allows.
     pub fn new(web: FakeWeb, config: &Config, operators: Arc<Operators>) -> FakeServers {
         FakeServers {
             web,
@@ -87,9 +87,10 @@ impl FakeServers {
         }
     }
 
-    /// A name server named the addresses of a host in one family to a shard; that holds until the instant given.
+    /// Records a name server's answer: the addresses of a host in one family, for a shard, valid until the given
+    /// instant.
     pub fn note_answer(&mut self, shard: usize, host: &str, is_v4: bool, addrs: Vec<IpAddr>, until: Instant) {
-        // The one before serves until this one has come.
+        // The previous answer stays valid until this one has arrived.
         let [last, _] = self.answers.remove(&(shard, host.to_owned(), is_v4)).unwrap_or_default();
         self.answers.insert((shard, host.to_owned(), is_v4), [(addrs, until), last]);
     }
@@ -101,7 +102,7 @@ impl FakeServers {
         let past_its_time = self.stale_max + ON_ITS_WAY_MAX;
         let holds = |(addrs, until): &(Vec<IpAddr>, Instant)| addrs.contains(&addr) && at <= *until + past_its_time;
         let agreed = self.politeness.host.terms_of(host);
-        // Where several may go at once, a name may be asked for, and have moved, while a request is on its way.
+        // If several requests may run at once, a name may be looked up, and have moved, while a request is in flight.
         if agreed.concurrency == 1
             && !self
                 .answers
@@ -121,7 +122,7 @@ impl FakeServers {
         if job.kind == JobKind::Page {
             self.check_robots(at, &job.url);
         }
-        // Its operator's own has no turns.
+        // The operator's own hosts have no claims.
         if agreed.is_mine {
             return;
         }
@@ -136,7 +137,7 @@ impl FakeServers {
         }
     }
 
-    /// The answer is lost on its way, and the request is over.
+    /// The response is lost in transit, and the request ends.
     pub fn lose(&mut self, at: Instant, job: &FetchJob) {
         if let Some(addr) = job.addr {
             let group = self.operators.of_address(addr).and_then(|group| self.groups.get_mut(&group));
@@ -150,11 +151,11 @@ impl FakeServers {
         }
     }
 
-    /// The answer leaves.
+    /// The response leaves.
     pub fn answer(&mut self, at: Instant, job: &FetchJob) -> Outcome {
         let host = job.url.host();
         self.lose(at, job);
-        // A name is asked for on behalf of one URL and then of another: its fault is the name's.
+        // A name may be looked up for one URL and then for another: a fault belongs to the name.
         let what = if job.kind == JobKind::Resolve { host } else { job.url.as_str() };
         let request = format!("{:?} {what}", job.kind);
         let failing = self.web.failing_tries(&request);
@@ -168,7 +169,7 @@ impl FakeServers {
                 return Outcome::Failed(Failure::ConnectRefused);
             }
         }
-        // Name servers fail now and then, too, when an address is asked for again.
+        // Name servers also fail now and then when an address is queried again.
         if tries <= failing || job.kind == JobKind::Resolve && failing > 0 && tries.is_multiple_of(5) {
             return self.fault(at, tries, job);
         }
@@ -221,7 +222,7 @@ impl FakeServers {
         answer
     }
 
-    /// Whether a flaky file is broken now: once, and not again before everyone could have asked a second time.
+    /// Whether a flaky file is broken now: once, and not again until every host could have fetched it a second time.
     fn is_broken(&mut self, at: Instant, url: &Url) -> bool {
         let well_until = self.well_until.entry(url.as_str().to_owned()).or_default();
         let is_broken = at >= *well_until;
@@ -236,7 +237,8 @@ impl FakeServers {
         (*last, *when) = (brought, if brought { Some(at) } else { *when });
     }
 
-    /// The crawler was killed, and may not remember what it was asked for so short a time before; how many rests it has to.
+    /// The crawler was killed and may have forgotten pauses requested within `unwritten` before that; returns how
+    /// many pauses it must keep.
     pub fn forget_rests(&mut self, at: Instant, unwritten: Duration) -> u64 {
         let mut kept = 0;
         for meter in self.hosts.values_mut().filter(|meter| meter.not_before > at) {
@@ -249,11 +251,11 @@ impl FakeServers {
         kept
     }
 
-    /// The crawler begins anew, a while later: it knows no robots.txt and no address any more.
+    /// The crawler restarts some time later: it no longer knows any robots.txt or address.
     pub fn crawler_restarts(&mut self) {
         self.robots.clear();
         self.answers.clear();
-        // Requests of a crawler that was killed end when its connections break.
+        // Requests of a killed crawler end when its connections break.
         let names = self.hosts.values_mut().chain(self.sites.values_mut());
         let machines = self.addrs.values_mut().chain(self.groups.values_mut());
         names.chain(machines).for_each(|meter| meter.under_way = 0);
@@ -277,8 +279,9 @@ impl FakeServers {
         }
     }
 
-    /// Every file on the way was read. Where there is no redirect, the last time brought something, too, or rules came not
-    /// long ago: what others are sent to may be read for them while this host still has what it read before.
+    /// Checks that every file on the path was read. If there is no redirect, the last fetch must also have succeeded,
+    /// or rules must have arrived recently: a file may be fetched for hosts that redirect to it while this host still
+    /// uses its earlier version.
     fn check_robots(&mut self, at: Instant, url: &Url) {
         let robots = self.web.effective_robots(url);
         let is_own = robots.way.len() == 1;
@@ -295,7 +298,7 @@ impl FakeServers {
     }
 }
 
-/// A request that comes, of a host that may have so many at once.
+/// An arriving request, of a host that may have several at once.
 struct Arrival<'a> {
     at: Instant,
     host: &'a str,
@@ -303,7 +306,7 @@ struct Arrival<'a> {
 }
 
 impl Arrival<'_> {
-    /// What its own host makes of it.
+    /// Checks it against its own host.
     fn check_own(&self, meter: &mut Meter, delay: Duration, complaints: &mut Vec<String>) {
         if self.several == 1 {
             return self.check(meter, delay, self.host, complaints);
@@ -311,11 +314,13 @@ impl Arrival<'_> {
         if meter.under_way >= self.several {
             complaints.push(format!("{:?} {}: more than {} at once", self.at, self.host, self.several));
         }
-        // Of delays and rests it may not have known yet when it set out: how the last one ended was still on its way.
+        // The crawler may not have known newer delays and pauses when it sent this request: the previous response was
+        // still in flight.
         meter.under_way += 1;
     }
 
-    /// What a site, an address or an operator makes of it. Requests of one host that may have several are one visit.
+    /// Checks it against a site, an address or an operator. Requests of one host that may have several count as one
+    /// visit.
     fn check(&self, meter: &mut Meter, delay: Duration, name: &str, complaints: &mut Vec<String>) {
         let Arrival { at, host, several } = *self;
         let is_of_visit = several > 1 && meter.under_way > 0 && meter.by == host;
@@ -338,9 +343,9 @@ impl Arrival<'_> {
     }
 }
 
-/// Longer than a host can be kept waiting by Retry-After, its own and that of others at its address.
+/// Longer than Retry-After can delay a host, its own and that of others at its address.
 const WELL_FOR: Duration = Duration::from_secs(2 * 86_400);
-/// Requests that a host answers before it dies.
+/// Number of requests that a host answers before it dies.
 const LIVES: u32 = 5;
 /// From the start of a request to its arrival.
 const ON_ITS_WAY_MAX: Duration = Duration::from_millis(300);

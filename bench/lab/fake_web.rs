@@ -1,10 +1,11 @@
-//! A small web that is a pure function of one seed: pages, links, names, faults, and the truth; robots.txt is in
+//! A small web that is a pure function of one seed: pages, links, names, faults, and the truth. robots.txt is in
 //! [`super::fake_robots`].
 //!
-//! Decides: which pages exist, who links to whom, what fails and how often before it heals. Faults are of two
-//! kinds: those that pass (the first tries fail) and those that stay (a name that does not exist, a robots.txt
-//! that always breaks, a host that dies); the truth counts what is behind the first kind and not what is behind the
-//! second. Hosts have up to three addresses, some of which change; some hosts have pages of both schemes.
+//! Decides: which pages exist, which pages link to each other, what fails and how often before it recovers. Faults
+//! are of two kinds: temporary ones (the first tries fail) and permanent ones (a name that does not exist, a
+//! robots.txt that always breaks, a host that dies). The truth includes pages behind the first kind and excludes
+//! those behind the second. Hosts have up to three addresses, and some of these change. Some hosts have pages of both
+//! schemes.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -19,17 +20,17 @@ pub struct FakeWeb {
     rng_seed: u64,
     /// Sites `s0.test` …
     pub sites: u64,
-    /// Most pages a host has.
+    /// Maximum number of pages of a host.
     pub host_pages_max: u64,
     /// Addresses that all hosts share.
     pub addrs: u64,
     /// Share of requests whose first tries fail, in percent.
     pub faults_percent: u64,
-    /// Tries that a passing fault lasts at most.
+    /// Maximum number of tries that a temporary fault lasts.
     pub fault_tries_max: u64,
 }
 
-/// What a page is.
+/// The kinds of pages.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PageKind {
     /// 200 with links.
@@ -67,13 +68,14 @@ impl FakeWeb {
         })
     }
 
-    /// Whether it does not exist because its own name servers are broken: nobody can tell.
+    /// Whether it does not exist because its own name servers are broken: then its existence cannot be determined.
     pub fn is_broken(&self, host: &str) -> bool {
         !self.exists(host) && self.hash(&["broken", host]).is_multiple_of(2) && self.place(host).is_some()
     }
 
     /// The addresses of a host at `at`, of both families or of the first that has any; none for a name that does not
-    /// exist. Some hosts have an address where nobody listens, and some of them live at one of the other family alone.
+    /// exist. Some hosts have an address where no server listens, and some of these can be reached only in the other
+    /// family.
     pub fn addrs(&self, host: &str, at: Instant, both_families: bool) -> Vec<IpAddr> {
         let mut addrs = self.living_addrs(host, at);
         let dead = IpAddr::V4(Ipv4Addr::new(198, 51, 100, 1));
@@ -87,7 +89,7 @@ impl FakeWeb {
         addrs
     }
 
-    /// Whether nobody listens at `addr`.
+    /// Whether no server listens at `addr`.
     pub fn is_dead(addr: IpAddr) -> bool {
         matches!(addr, IpAddr::V4(addr) if addr.octets()[0] == 198)
     }
@@ -103,17 +105,17 @@ impl FakeWeb {
         (0..count).map(|number| IpAddr::V4(Ipv4Addr::new(192, 0, 2, addr(number) as u8))).collect()
     }
 
-    /// How long an answer for `host` holds.
+    /// The time to live of an answer for `host`.
     pub fn ttl(&self, host: &str) -> Duration {
         Duration::from_secs([0, 1, 30, 300][self.hash(&["ttl", host]) as usize % 4])
     }
 
-    /// Whether the host answers a few requests and then none any more. Its pages link to its own alone.
+    /// Whether the host answers a few requests and then no more. Its pages link only to pages of its own.
     pub fn dies(&self, host: &str) -> bool {
         self.place(host).is_some_and(|(_, number)| number > 0) && self.hash(&["dies", host]).is_multiple_of(10)
     }
 
-    /// How long its servers want to be left alone when they say 503; `None`: they do not say.
+    /// The pause that its servers request with a 503; `None`: they name none.
     pub fn retry_after(&self, host: &str) -> Option<Duration> {
         match self.hash(&["retry", host]) % 8 {
             0 => Some(Duration::from_secs(7_200)),
@@ -127,13 +129,13 @@ impl FakeWeb {
         self.place(host).map_or_else(|| host.to_owned(), |(site, _)| host_name(site, 0))
     }
 
-    /// http or https: what the page `number` of the host is linked as. One site in three has both.
+    /// http or https: the scheme in links to the page `number` of the host. One site in three has both.
     pub fn scheme(&self, host: &str, number: u64) -> &'static str {
         let site = self.place(host).map_or(0, |(site, _)| site);
         if site % 3 == 1 || site % 3 == 2 && number % 2 == 1 { "https" } else { "http" }
     }
 
-    /// What lies at `url`.
+    /// The page at `url`.
     pub fn page(&self, url: &Url) -> PageKind {
         let (Some((site, host)), Some(number)) = (self.place(url.host()), page_number(url.path_and_query())) else {
             return PageKind::Missing;
@@ -146,7 +148,7 @@ impl FakeWeb {
         if number > 0 && !dies && rng.percent(5) {
             return PageKind::Redirect(self.any_url(&mut rng, site));
         }
-        // A tree over the host's pages, so that all of it can be reached, and links at random.
+        // A tree over the host's pages, so that all of them can be reached, and random links.
         let mut links: Vec<String> =
             [2 * number + 1, 2 * number + 2].iter().map(|child| self.url(site, host, *child)).collect();
         if dies {
@@ -168,12 +170,12 @@ impl FakeWeb {
         if hash % 100 < self.faults_percent { 1 + (hash >> 32) % self.fault_tries_max } else { 0 }
     }
 
-    /// The pages that a right crawl fetches with 200, but for those of hosts that die.
+    /// The pages that a correct crawl fetches with 200, except those of hosts that die.
     pub fn reachable(&self) -> BTreeSet<String> {
         self.reachable_without(&BTreeSet::new())
     }
 
-    /// Those of them to which there is a way that leads through none of `aside`.
+    /// Those of them that can be reached without passing any of `aside`.
     pub fn reachable_without(&self, aside: &BTreeSet<String>) -> BTreeSet<String> {
         let mut seen: BTreeSet<String> = self.seeds().iter().map(|url| url.as_str().to_owned()).collect();
         let mut todo: Vec<Url> = self.seeds();
@@ -234,10 +236,10 @@ impl FakeWeb {
     }
 }
 
-/// How often addresses that change do.
+/// How often changing addresses change.
 const MOVE_NANOS: u64 = 600 * 1_000_000_000;
 
-/// The address of the other family that stands for `addr`; four share a /64.
+/// The address of the other family that corresponds to `addr`; four share a /64.
 fn sixth(addr: IpAddr) -> IpAddr {
     match addr {
         IpAddr::V4(addr) => {

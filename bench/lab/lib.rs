@@ -1,9 +1,9 @@
 //! The simulator: whole crawls by the real brain with a virtual clock, a fake web and a fake disk, from one number.
 //!
-//! [`Simulation::run`] builds a web, shards and faults from a seed, drives the brains until nothing is left, and
-//! checks what must hold: everything reachable fetched, nothing fetched twice, no gap violated as the fake servers
-//! measure it, nothing asked that robots.txt forbids, everything stored, memory within its bound. The same seed gives the
-//! same trace.
+//! [`Simulation::run`] builds a web, shards and faults from a seed, drives the brains until no work is left, and
+//! checks what must hold: everything reachable is fetched, nothing is fetched twice, no gap is violated as the fake
+//! servers measure it, nothing is requested that robots.txt forbids, everything is stored, memory stays within its
+//! bound. The same seed gives the same trace.
 
 pub mod commands;
 pub mod experiment;

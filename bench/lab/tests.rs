@@ -1,4 +1,4 @@
-//! The lab's program. What its commands do is tested with the crawler's (`tests/operator`), beside which it is built.
+//! The lab's program. Its commands are tested with the crawler's (`tests/operator`), next to which it is built.
 
 use std::process::Command;
 

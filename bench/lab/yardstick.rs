@@ -1,13 +1,13 @@
-//! How slow this machine is at the moment, for tests that bound CPU time.
+//! Measures how slow this machine is at the moment, for tests that bound CPU time.
 //!
-//! Decides: a bound holds for a machine of its own. A shared one, whose neighbours take cycles that are counted as ours,
-//! gets as much more as a known piece of work takes more there.
-//! Limits: the piece lives in the processor's registers; memory may be slower than it shows.
+//! Decides: a bound is meant for a dedicated machine. On a shared one, neighbours take cycles that are counted as
+//! ours. There the bound grows by the same factor as the time of a known piece of work.
+//! Limits: the piece of work lives in the processor's registers; memory may be slower than it shows.
 
 use ringcrawl_base::time::Duration;
 use ringcrawl_ring::Thread;
 
-/// CPU time of a known piece of work over that on a machine of its own; 1 on one that is faster.
+/// CPU time of a known piece of work, relative to a dedicated machine; 1 on a faster one.
 pub fn slowness() -> f64 {
     let thread = Thread::default();
     thread.announce();
@@ -22,5 +22,5 @@ pub fn slowness() -> f64 {
 }
 
 const ROUNDS: u64 = 4_000_000;
-/// Four cycles a round at 3 GHz.
+/// Four cycles per iteration at 3 GHz.
 const ALONE: Duration = Duration::from_micros(5_333);

@@ -1,7 +1,7 @@
-//! Answers: what the web says to one request, as status, fields and body; no connection yet.
+//! Answers: the web's response to one request, as status, fields and body, without a connection.
 //!
-//! Decides: origins other than the canonical one redirect (301) with the path kept; robots.txt is redirected like all else;
-//! trap addresses answer 200, so that following one is seen as the mistake it is and not as a dead link.
+//! Decides: origins other than the canonical one redirect (301) with the path kept, also for robots.txt. Trap
+//! addresses answer 200, so that following one shows up as a mistake and not as a dead link.
 //! Invariants: pure; an answer's plain body does not depend on whether the client accepts gzip.
 //! Leaves to others: HTTP framing (`connection`), counting (`watch`).
 
@@ -13,7 +13,7 @@ use super::place::{Item, OriginVariant, Place};
 use super::site::push_number;
 use ringcrawl_url::Url;
 
-/// A response but for its body, which is written to a buffer.
+/// A response without its body, which is written to a buffer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Answer {
     /// HTTP status.
@@ -29,7 +29,7 @@ pub struct Answer {
 }
 
 impl Model {
-    /// Answers a request for what stands at `place`; `None` is a host that is not of this web. Appends to `body`.
+    /// Answers a request for `place`; `None` is a host that is not of this web. Appends to `body`.
     pub fn answer(
         &self,
         place: Option<&Place>,
@@ -98,7 +98,7 @@ impl Model {
         let site = self.site(place.site)?;
         let mut location = Vec::with_capacity(128);
         if place.variant != OriginVariant::Canonical {
-            // http to https first, then to the main host, as sites do.
+            // http to https first, then to the main host, as real sites do.
             let variant = if place.variant == OriginVariant::PlainAlias {
                 OriginVariant::Alias
             } else {

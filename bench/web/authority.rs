@@ -1,11 +1,11 @@
 //! The authority: a certificate authority of the synthetic web's own, and certificates for its sites.
 //!
-//! Decides: a fresh ECDSA P-256 root at each start and one leaf key for all sites, because keys cost and nobody is
-//! protected here; a certificate per site (`sN.test` and `*.sN.test`), issued when the site's name is first asked
-//! for (SNI, RFC 6066 section 3). Names that are not of this web get no certificate, so the handshake fails.
-//! Hosts whose fault it is get one that has expired, is for another name or is signed by itself.
+//! Decides: a fresh ECDSA P-256 root at each start and one leaf key for all sites, because keys are expensive and
+//! protect nothing here. Each site has a certificate (`sN.test` and `*.sN.test`), issued when a client first names
+//! the site (SNI, RFC 6066 section 3). Names that are not of this web get no certificate, so the handshake fails.
+//! Hosts with a certificate fault get one that has expired, is for another name or is self-signed.
 //! Invariants: the root's key never leaves the process.
-//! Limits: `CERTIFICATES_MAX` certificates are kept, then all are dropped and issued anew on demand.
+//! Limits: `CERTIFICATES_MAX` certificates are kept, then all are dropped and issued again on demand.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -24,10 +24,10 @@ use rustls::sign::{CertifiedKey, SigningKey};
 use super::faults::Fault;
 use super::model::Model;
 
-/// What a certificate is for: a site, or one of its hosts with a fault of certificates.
+/// The subject of a certificate: a site, or one of its hosts with a certificate fault.
 type Named = (u32, Option<Fault>);
 
-/// The root, and what it issued.
+/// The root, and the certificates it issued.
 pub(super) struct Authority {
     model: Arc<Model>,
     issuer: Issuer<'static, KeyPair>,
@@ -67,7 +67,7 @@ impl Authority {
             .with_no_client_auth()
             .with_cert_resolver(self);
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        // A cache of sessions besides would fall short where clients are many, and would be one more cost to explain.
+        // An additional session cache would be too small for many clients, and would be one more cost to explain.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         if tickets {
             config.ticketer = aws_lc_rs::Ticketer::new().map_err(io::Error::other)?;

@@ -1,9 +1,9 @@
-//! Conduct: what a connection does behind the fixed bytes of a faulty response, as its script tells.
+//! Conduct: a connection's behaviour behind the fixed bytes of a faulty response, as its script says.
 //!
-//! Decides: while it drips or says nothing it listens, so that it ends when the client has gone; a flood notices that
-//! by itself. What the client says meanwhile is kept for the next request.
+//! Decides: while a connection drips or is silent it listens, so that it ends when the client has gone; a flood
+//! notices that by itself. Input from the client in that time is kept for the next request.
 //! Invariants: everything ends: drips and floods by their count, silence after `HOLD_MAX`.
-//! Leaves to others: which spot behaves how (`faults::script`).
+//! Leaves to others: the behaviour of each spot (`faults::script`).
 
 use std::io;
 use std::time::Duration;
@@ -37,35 +37,35 @@ impl Wire for tokio_rustls::server::TlsStream<TcpStream> {
 pub(super) struct Manner {
     /// Time before the first byte.
     pub wait: Duration,
-    /// What comes behind the last.
+    /// What follows the last byte.
     pub then: Then,
     /// How long the client was asked to leave the host alone.
     pub rest: Option<Duration>,
 }
 
 impl Manner {
-    /// At once and whole.
+    /// At once and complete.
     pub const PLAIN: Manner = Manner { wait: Duration::ZERO, then: Then::Next, rest: None };
 }
 
-/// What a connection is for afterwards.
+/// How a connection continues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum After {
-    /// The next request.
+    /// With the next request.
     Next,
-    /// To be closed, in order.
+    /// It is closed in order.
     Close,
-    /// To be dropped.
+    /// It is dropped.
     Drop,
 }
 
-/// Does what `then` says. What the client sends meanwhile goes to `input`.
+/// Carries out `then`. Input from the client in that time goes to `input`.
 pub(super) async fn carry_out<S: Wire>(stream: &mut S, then: Then, input: &mut Vec<u8>) -> io::Result<After> {
     match then {
         Then::Next => Ok(After::Next),
         Then::Close => Ok(After::Close),
         Then::Reset => {
-            // What was sent arrives before the reset does, which drops what has not left yet.
+            // Bytes sent arrive before the reset, which drops bytes that have not left yet.
             sleep(RESET_PAUSE).await;
             stream.tcp().set_zero_linger()?;
             Ok(After::Drop)
@@ -76,7 +76,7 @@ pub(super) async fn carry_out<S: Wire>(stream: &mut S, then: Then, input: &mut V
         }
         Then::Drip { bytes, count, next } => {
             for _ in 0..count {
-                // It listens to the end of the pause, or of the client.
+                // Listens until the pause ends or the client has gone.
                 if timeout(DRIP_PAUSE, async { while listen(stream, input).await {} }).await.is_ok() {
                     return Ok(After::Drop);
                 }
@@ -101,14 +101,14 @@ pub(super) async fn carry_out<S: Wire>(stream: &mut S, then: Then, input: &mut V
     }
 }
 
-/// Takes what the client says; `false` when it says nothing any more, or too much.
+/// Reads input from the client; `false` when the client is done, or sent too much.
 async fn listen<S: Wire>(stream: &mut S, input: &mut Vec<u8>) -> bool {
     input.len() < INPUT_BYTES_MAX && matches!(stream.read_buf(input).await, Ok(1..))
 }
 
-/// A connection with no word from either side ends after this.
+/// A silent connection ends after this.
 const HOLD_MAX: Duration = Duration::from_secs(600);
-/// Between the last byte and a reset.
+/// Pause between the last byte and a reset.
 const RESET_PAUSE: Duration = Duration::from_millis(20);
-/// More than this nobody says meanwhile.
+/// No client sends more than this in that time.
 const INPUT_BYTES_MAX: usize = 64 * 1_024;

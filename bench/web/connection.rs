@@ -1,10 +1,10 @@
-//! A connection: requests in, responses out, until one side has enough.
+//! A connection: requests in, responses out, until one side closes it.
 //!
-//! Decides: HTTP/1.1 with keep-alive (RFC 9112), one request after the other as pipelining asks; GET and HEAD alone;
-//! the Host field says the site. Head and body leave in one write. A request with a body is answered and the
-//! connection closed: there is nothing here to send a body to.
-//! Invariants: no byte from the client can panic it or size an allocation beyond `HEAD_BYTES_MAX`; every response
-//! has a framing that the client can tell the end by.
+//! Decides: HTTP/1.1 with keep-alive (RFC 9112), one request after the other as pipelining requires; only GET and
+//! HEAD. The Host field selects the site. Head and body leave in one write. A request with a body is answered and the
+//! connection closed: nothing here accepts a body.
+//! Invariants: no byte from the client can panic it or size an allocation beyond `HEAD_BYTES_MAX`; the framing of
+//! every response lets the client find its end.
 //! Limits: heads of 16 KiB and 64 fields; 60 s without a byte close the connection, in either direction.
 
 use std::cell::RefCell;
@@ -32,11 +32,11 @@ use ringcrawl_url::Scheme;
 pub(super) struct Shared {
     /// The web.
     pub model: Arc<Model>,
-    /// Who counts.
+    /// Counts requests and responses.
     pub observer: Arc<Observer>,
-    /// Response buffers not in use: bodies are long, connections are many, and few write at the same time.
+    /// Unused response buffers: bodies are long, connections are many, and few write at the same time.
     pub buffers: RefCell<Vec<Vec<u8>>>,
-    /// Responses after which a connection is closed; 0: never for that.
+    /// Responses after which a connection is closed; 0: no limit.
     pub requests_per_connection: u32,
 }
 
@@ -85,7 +85,8 @@ pub(super) async fn serve<S: Wire>(
     }
 }
 
-/// Half-closes and reads on for a moment, so that a reset does not eat the response (RFC 9112 section 9.6).
+/// Half-closes and continues reading for a moment, so that a reset does not destroy the response (RFC 9112 section
+/// 9.6).
 async fn close<S: Wire>(mut stream: S) -> io::Result<()> {
     stream.shutdown().await?;
     let mut rest = [0u8; 1_024];
@@ -110,7 +111,7 @@ fn put_back(shared: &Shared, mut buffer: Vec<u8>) {
 
 /// No byte for this long in either direction ends a connection.
 const IDLE_MAX: Duration = Duration::from_secs(60);
-/// How long and how much to listen after the last response.
+/// How long and how many bytes to read after the last response.
 const LINGER_MAX: Duration = Duration::from_secs(1);
 const LINGER_BYTES_MAX: usize = 64 * 1_024;
 /// Buffers kept per thread; the largest page of the `web` profile needs about 1.2 MB.
@@ -119,7 +120,7 @@ const BUFFERS_KEPT_MAX: usize = 16;
 const HEAD_BYTES_MAX: usize = 16 * 1_024;
 /// Most request fields.
 const FIELDS_MAX: usize = 64;
-/// Size of a chunk where a site sends chunks.
+/// Size of a chunk if a site sends chunks.
 const CHUNK_BYTES: usize = 8 * 1_024;
 
 enum Step {
@@ -129,7 +130,7 @@ enum Step {
     Respond { consumed: usize, status: u16, key: Option<Keys>, keep: bool, manner: Manner },
 }
 
-/// What the connection needs of a request.
+/// The parts of a request that the connection needs.
 struct Request<'a> {
     host: &'a str,
     path_and_query: &'a str,
@@ -190,7 +191,7 @@ fn answer(
             return Step::Respond { consumed, status, key, keep: request.keep, manner };
         }
     }
-    // The body comes first, because the head states its length; it is written where a usual head leaves off.
+    // The body is written first, because the head states its length; it starts where a usual head ends.
     output.resize(HEAD_ROOM_BYTES, 0);
     let mut answer = shared.model.answer(place.as_ref(), request.path_and_query, request.accepts_gzip, output);
     answer.chunked &= !request.is_old;
@@ -204,7 +205,8 @@ fn answer(
         *output = head;
         push_chunks(&body, output);
     } else {
-        // To the front of the room, what is left of it removed: a move of the body, or none when the room fits.
+        // Writes the head into the room before the body and removes the rest of the room: the body moves, unless the
+        // head fits exactly.
         let room = HEAD_ROOM_BYTES.saturating_sub(head.len());
         match output.get_mut(room..HEAD_ROOM_BYTES) {
             Some(space) if space.len() == head.len() && room == 0 => space.copy_from_slice(&head),
@@ -214,7 +216,7 @@ fn answer(
     Step::Respond { consumed, status: answer.status, key, keep: request.keep, manner }
 }
 
-/// What is wrong with what stands at `place`, if anything is.
+/// The fault at `place`, if it has one.
 fn script(place: &Place, request: &Request, shared: &Shared) -> Option<Script> {
     let Place { variant: OriginVariant::Canonical, item: Item::Fault(fault, spot), .. } = *place else { return None };
     if request.is_head {
@@ -232,7 +234,7 @@ fn script(place: &Place, request: &Request, shared: &Shared) -> Option<Script> {
 /// Heads are padded to this length, so that the body need not move.
 const HEAD_ROOM_BYTES: usize = 256;
 
-/// Status and fields of a response to `parsed` that will not be answered, or the request.
+/// Reads the request from `parsed`; an error is the status of a refusal.
 fn understand<'a>(parsed: &httparse::Request<'_, 'a>) -> Result<Request<'a>, u16> {
     let method = parsed.method.unwrap_or_default();
     let mut host: Option<&'a str> = None;

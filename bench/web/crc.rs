@@ -1,11 +1,11 @@
-//! CRC-32 that can be joined: the check sum of a gzip member whose parts were summed beforehand.
+//! CRC-32 that can be combined: the checksum of a gzip member whose parts were summed in advance.
 //!
-//! Decides: own tables and not a crate's, because the sum must be resumed from a state and joined with a part's
-//! precomputed factor, which the compression crates do not offer; summing every page anew was half its cost.
+//! Decides: own tables instead of a crate, because a sum must be resumed from a state and combined by a part's
+//! precomputed factor. The compression crates do not offer that, and summing every page again took half its cost.
 //! Invariants: `joined(crc(a), crc(b), factor(b)) == crc(ab)`, as in zlib's crc32_combine.
 //! Limits: parts below 2^32 bytes.
 
-/// The sum of what `state` is the sum of, followed by `bytes`; the sum of nothing is 0 (RFC 1952 section 8).
+/// Extends the sum `state` by `bytes`; the sum of nothing is 0 (RFC 1952 section 8).
 pub(super) fn extended(state: u32, bytes: &[u8]) -> u32 {
     let [t0, t1, t2, t3, t4, t5, t6, t7] = &TABLES;
     let at = |table: &[u32; 256], byte: u8| table.get(usize::from(byte)).copied().unwrap_or_default();
@@ -34,7 +34,7 @@ pub(super) fn joined(first: u32, second: u32, factor: u32) -> u32 {
     product(factor, first) ^ second
 }
 
-/// What `joined` needs of a second part that is `bytes` long: x^(8·bytes) modulo the polynomial.
+/// The factor that `joined` needs for a second part of `bytes` bytes: x^(8·bytes) modulo the polynomial.
 pub(super) fn factor(bytes: u32) -> u32 {
     let mut power = 1 << 23;
     let mut result = 1 << 31;
@@ -56,7 +56,7 @@ const POLYNOMIAL: u32 = 0xedb8_8320;
 fn product(a: u32, mut b: u32) -> u32 {
     let mut result = 0;
     for bit in (0..32).rev() {
-        // All ones where the bit is set: without branches, which the random bits would have mispredicted.
+        // All ones if the bit is set: without branches, which random bits would make mispredict.
         result ^= b & 0u32.wrapping_sub((a >> bit) & 1);
         b = (b >> 1) ^ (POLYNOMIAL & 0u32.wrapping_sub(b & 1));
     }

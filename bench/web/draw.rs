@@ -1,11 +1,12 @@
-//! Draws: numbers that look random and are a pure function of the model's seed and what they are for.
+//! Draws: numbers that look random and are a pure function of the model's seed and their purpose.
 //!
-//! Decides: SplitMix64 (Steele, Lea, Flood 2014), because one draw is four operations, any (purpose, a, b) is a
-//! fresh stream without set-up, and it is the same on every machine. Integers only: no libm, whose results differ.
-//! Invariants: the same arguments give the same stream; every draw is in the range it promises.
+//! Decides: SplitMix64 (Steele, Lea, Flood 2014), because one draw is four operations, any (purpose, a, b) is a fresh
+//! stream without set-up, and it is the same on every machine. Integers only: results of libm differ between
+//! machines.
+//! Invariants: the same arguments give the same stream; every draw is in the promised range.
 //! Limits: not for secrets.
 
-/// What a stream of draws is for; streams of different purposes are independent.
+/// The purpose of a stream of draws; streams of different purposes are independent.
 #[derive(Clone, Copy, Debug)]
 #[repr(u64)]
 pub(super) enum Purpose {
@@ -30,7 +31,7 @@ pub(super) enum Purpose {
 pub(super) struct Draw(u64);
 
 impl Draw {
-    /// The stream for `purpose` of the thing that `a` and `b` name.
+    /// The stream for `purpose` of the object that `a` and `b` identify.
     pub fn new(rng_seed: u64, purpose: Purpose, a: u64, b: u64) -> Draw {
         Draw(mix(mix(mix(rng_seed ^ ((purpose as u64) << 56)).wrapping_add(a)).wrapping_add(b)))
     }
@@ -51,7 +52,7 @@ impl Draw {
         self.below(count) == 0
     }
 
-    /// In `0..end`, number `i` about as likely as 1/(i+1): a power law of exponent 1, in steps of two.
+    /// In `0..end`, number `i` with a probability of about 1/(i+1): a power law of exponent 1, in steps of two.
     pub fn rank(&mut self, end: u64) -> u64 {
         if end == 0 {
             return 0;
@@ -110,7 +111,7 @@ mod tests {
         for _ in 0..70_000 {
             counts[draw.rank(127) as usize] += 1;
         }
-        // Seven levels of equal weight: rank 0 alone takes a seventh, ranks 63..127 share one.
+        // Seven levels of equal weight: rank 0 alone has a seventh, ranks 63..127 share one.
         assert!((9_000..11_000).contains(&counts[0]), "{}", counts[0]);
         let tail: u32 = counts[63..].iter().sum();
         assert!((9_000..11_000).contains(&tail), "{tail}");

@@ -1,9 +1,9 @@
 //! Gaps between requests to one host, site, address or operator, as the server measures them.
 //!
-//! Decides: a gap lasts from the end of a response to the arrival of the next request, and is none while a response is being
-//! made. The shortest one says whether a delay was kept; the usual one, with how long responses took, how much of the time that
-//! it left was used.
-//! Limits: [`KEYS_MAX`] keys; of others nothing is known, and the report says so.
+//! Decides: a gap lasts from the end of a response to the arrival of the next request; there is none while a response
+//! is in progress. The shortest gap shows whether a delay was kept. The usual gap, together with the response times,
+//! shows how much of the remaining time was used.
+//! Limits: [`KEYS_MAX`] keys; others are not tracked, and the report says so.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -27,22 +27,22 @@ struct Gap {
     busy: Duration,
 }
 
-/// What was seen of one kind of key.
+/// Observations of one kind of key.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct GapReport {
     /// Keys seen.
     pub keys: u64,
-    /// Most requests at once to one of them.
+    /// Maximum number of concurrent requests to one of them.
     pub in_flight_max: u32,
-    /// The shortest gap, in milliseconds; 0 if two requests were under way at once.
+    /// The shortest gap, in milliseconds; 0 if two requests were in flight at once.
     pub idle_ms_min: Option<f64>,
-    /// Of the keys with [`GAPS_MIN`] gaps or more: how long gaps are in the mean, in milliseconds, at the median of the keys.
+    /// Mean gap of each key with [`GAPS_MIN`] gaps or more, in milliseconds: the median over these keys.
     pub idle_ms_median: Option<f64>,
     /// The same at the 90th percentile.
     pub idle_ms_90: Option<f64>,
-    /// How long their responses take in the mean, in milliseconds.
+    /// Mean response time in milliseconds.
     pub response_ms_mean: Option<f64>,
-    /// Whether there were more keys than can be known.
+    /// Whether there were more keys than can be tracked.
     pub is_full: bool,
 }
 
@@ -77,7 +77,7 @@ impl Gaps {
         }
     }
 
-    /// What was seen so far.
+    /// The observations so far.
     pub fn report(&self) -> GapReport {
         let often: Vec<&Gap> = self.keys.values().filter(|gap| gap.gaps >= GAPS_MIN).collect();
         let mut idle: Vec<Duration> = often.iter().map(|gap| gap.idle / gap.gaps).collect();
@@ -101,9 +101,9 @@ fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1_000.0
 }
 
-/// Keys of one kind.
+/// Maximum number of keys of one kind.
 const KEYS_MAX: usize = 1_000_000;
-/// Gaps of a key of which there is a mean.
+/// Minimum number of gaps for a key's mean.
 const GAPS_MIN: u32 = 10;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! Bodies on their way out: plain, or a gzip member put together from pieces that were compressed beforehand.
+//! Bodies as they are sent: plain, or a gzip member assembled from pieces that were compressed in advance.
 //!
-//! Decides: a page is mostly pieces of a fixed pool, so each piece is deflated once and its bytes are copied; what is
-//! fresh goes between as stored blocks (RFC 1951 section 3.2.4). Compressing a 180 KB page anew costs half a
-//! millisecond, this some microseconds, and no client can tell.
+//! Decides: a page is mostly pieces of a fixed pool, so each piece is deflated once and its bytes are copied. Fresh
+//! bytes go in between as stored blocks (RFC 1951 section 3.2.4). Compressing a 180 KB page each time costs half a
+//! millisecond, this some microseconds, and clients cannot see the difference.
 //! Invariants: the plain and the gzip form of the same calls decode to the same bytes.
 //! Limits: 4 GiB a body (the ISIZE field of RFC 1952 is taken modulo 2^32).
 
@@ -15,11 +15,11 @@ use super::crc;
 pub(super) struct Piece {
     /// Plain bytes.
     pub plain: Vec<u8>,
-    /// The same as whole deflate blocks that end on a byte boundary and look back at nothing before them.
+    /// The same as complete deflate blocks that end on a byte boundary and refer to nothing before them.
     pub deflated: Vec<u8>,
     /// CRC-32 of the plain bytes.
     crc: u32,
-    /// What joins it to the sum of what comes before.
+    /// Combines it with the sum of the preceding bytes.
     crc_factor: u32,
 }
 
@@ -46,12 +46,12 @@ impl Piece {
     }
 }
 
-/// Where a page is written to.
+/// The output of a page.
 #[derive(Debug)]
 pub(super) struct Sink<'a> {
     out: &'a mut Vec<u8>,
     gzip: bool,
-    /// Start of the fresh bytes that are not yet accounted for, in `out`.
+    /// Start of the fresh bytes in `out` that are not yet accounted for.
     fresh_start: Option<usize>,
     plain_bytes: u64,
     crc: u32,
@@ -67,7 +67,7 @@ impl<'a> Sink<'a> {
         Sink { out, gzip, fresh_start: None, plain_bytes: 0, crc: 0 }
     }
 
-    /// Where to append fresh bytes; nothing but appending is allowed.
+    /// The buffer for fresh bytes; only append to it.
     pub fn fresh(&mut self) -> &mut Vec<u8> {
         if self.fresh_start.is_none() {
             if self.gzip {
@@ -95,7 +95,7 @@ impl<'a> Sink<'a> {
         self.plain_bytes + self.fresh_start.map_or(0, |start| (self.out.len() - start) as u64)
     }
 
-    /// Writes what is left to write.
+    /// Writes the rest.
     pub fn finish(mut self) {
         self.close_fresh();
         if self.gzip {

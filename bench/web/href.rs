@@ -1,7 +1,7 @@
-//! References: the many ways in which HTML can name one place, all of which mean its canonical URL.
+//! References: the many ways in which HTML can name one place; all of them mean its canonical URL.
 //!
-//! Decides: spellings are drawn from what the URL and HTML standards let through: relative, root-relative, without
-//! scheme, absolute; fragments, dot segments, upper-case schemes and hosts, backslashes, tabs, spaces around, raw
+//! Decides: spellings are drawn from what the URL and HTML standards allow: relative, root-relative, without scheme,
+//! absolute; fragments, dot segments, upper-case schemes and hosts, backslashes, tabs, surrounding spaces, raw
 //! non-ASCII, explicit ports; entities, single or no quotes, upper-case tags, doubled attributes. Most are plain.
 //! Invariants: resolved against the page's base by the WHATWG URL standard, after HTML attribute decoding, every
 //! spelling gives the canonical URL of its place (without the fragment).
@@ -14,14 +14,14 @@ use super::place::{Item, OriginVariant, Place, WORDS, origin_of};
 use super::site::{HostLabel, Site, push_number};
 use ringcrawl_url::Scheme;
 
-/// What a page's references are resolved against.
+/// The base of a page's references.
 #[derive(Debug)]
 pub(super) struct Base {
     site: Site,
     page: u64,
     scheme: Scheme,
     label: HostLabel,
-    /// Path up to and with its last slash.
+    /// Path including its last slash.
     directory: Vec<u8>,
     /// Whether a `base` element moved it away from the page.
     moved: bool,
@@ -43,7 +43,7 @@ impl Base {
     }
 }
 
-/// Writes links; keeps its buffers from one to the next.
+/// Writes links; reuses its buffers from one to the next.
 #[derive(Debug)]
 pub(super) struct Speller<'a> {
     model: &'a Model,
@@ -53,7 +53,7 @@ pub(super) struct Speller<'a> {
 }
 
 impl<'a> Speller<'a> {
-    /// For the links of one page.
+    /// A speller for the links of one page.
     pub fn new(model: &'a Model, base: Base) -> Speller<'a> {
         Speller { model, base, path: Vec::with_capacity(128), raw: Vec::with_capacity(256) }
     }
@@ -219,13 +219,13 @@ impl Model {
     }
 }
 
-/// Length of a path up to and with the last slash before its query.
+/// Length of a path including the last slash before its query.
 fn directory_end(path: &[u8]) -> usize {
     let end = path.iter().position(|byte| *byte == b'?').unwrap_or(path.len());
     path.get(..end).unwrap_or_default().iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1)
 }
 
-/// Appends `path` as seen from `directory`, both with a slash in front.
+/// Appends `path` relative to `directory`, both with a leading slash.
 fn push_relative(directory: &[u8], path: &[u8], out: &mut Vec<u8>) {
     let path_directory = directory_end(path);
     let mut shared = 0;

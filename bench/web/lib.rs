@@ -1,10 +1,10 @@
-//! The synthetic web: a web of any size on loopback, whose every page is a pure function of a seed and its URL.
+//! The synthetic web: a web of any size on loopback. Each page is a pure function of a seed and its URL.
 //!
-//! Decides: it is the load for the bench and the truth for demo and tests. The model says which pages exist and
-//! who links to whom, so what a correct crawl must have fetched is computed without asking anyone.
+//! Decides: it is the load for the bench and the truth for demo and tests. The model defines which pages exist and
+//! which pages link to each other, so the pages that a correct crawl must fetch are computed without a request.
 //! Invariants: `model`, `site`, `place`, `plan`, `page` and `truth` touch no clock, socket, file or random source;
 //! the same configuration and URL give the same bytes on every thread. `server` binds loopback addresses alone.
-//! What goes wrong on it, when it is told to, stands in `faults`.
+//! Faults that it can be configured to have are in `faults`.
 
 pub mod answer;
 mod authority;

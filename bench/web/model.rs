@@ -1,11 +1,12 @@
 //! The model: the configuration of a synthetic web and what follows from it without reading a page.
 //!
 //! Decides: site sizes follow a power law (site `i` has `max(1, C/(i+1))` pages, `C` chosen so that the sum is
-//! exactly `pages`), because real sites do and because one giant among dwarfs is what strains a polite crawler.
-//! All hosts share two ports; a host's loopback address is a function of its name.
+//! exactly `pages`), because real sites do and because one giant among many small sites is what strains a polite
+//! crawler. All hosts share two ports; a host's loopback address is a function of its name.
 //! Invariants: pure; a `Model` never changes after `new`, so threads share it freely.
 //! Limits: 2^24 sites (4 bytes each), 2^32-1 pages a site (2^60 when endless), 4,096 addresses.
-//! Leaves to others: what stands at an address (`place`), who links to whom (`plan`), bytes (`page`, `answer`).
+//! Leaves to others: the content of an address (`place`), which page links to which (`plan`), bytes (`page`,
+//! `answer`).
 
 use std::net::Ipv4Addr;
 
@@ -17,14 +18,14 @@ use super::pool::Pool;
 use super::site::{HostLabel, Site, split_host};
 use ringcrawl_url::{Scheme, Url};
 
-/// What defines a synthetic web.
+/// The definition of a synthetic web.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelConfig {
     /// Seed of everything that looks random.
     pub rng_seed: u64,
     /// Number of registrable domains, 1 to 2^24.
     pub sites: u32,
-    /// Number of pages in all, at least one a site; without meaning when `endless`.
+    /// Number of pages in all, at least one a site; ignored when `endless`.
     pub pages: u64,
     /// Number of loopback addresses that the hosts are spread over, 1 to 4,096.
     pub addresses: u32,
@@ -34,13 +35,13 @@ pub struct ModelConfig {
     pub http_port: u16,
     /// Port of all https origins; 0 is replaced by the server.
     pub https_port: u16,
-    /// Every page has children for ever; the number of sites stays `sites`.
+    /// Every page has children without end; the number of sites stays `sites`.
     pub endless: bool,
     /// How large pages are.
     pub profile: Profile,
     /// Whether bodies are compressed for clients that accept gzip.
     pub gzip: bool,
-    /// Which share of the sites has which fault.
+    /// The share of sites with each fault.
     pub faults: Faults,
 }
 
@@ -68,26 +69,26 @@ pub enum Profile {
     /// About 4 KiB and 12 links, for demo and tests.
     #[default]
     Small,
-    /// Like the open web's HTML: 165 to 190 KB and 164 links in the mean, gzip ratio about 5.5.
+    /// Like the open web's HTML: 165 to 190 KB and 164 links on average, gzip ratio about 5.5.
     Web,
 }
 
 /// Why a configuration defines no web.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
-    /// No site, or too many.
+    /// No sites, or too many.
     #[error("sites must be 1 to 16777216")]
     Sites,
-    /// Not a page for every site, or too many.
+    /// Fewer pages than sites, or too many.
     #[error("pages must be at least one a site, and at most 4294967295")]
     Pages,
-    /// No address, or too many.
+    /// No addresses, or too many.
     #[error("addresses must be 1 to 4096")]
     Addresses,
-    /// Not a share.
+    /// Not a number from 0 to 1.
     #[error("https share must be 0 to 1")]
     HttpsShare,
-    /// One port for two protocols.
+    /// The same port for two protocols.
     #[error("http and https ports must differ")]
     Ports,
 }
@@ -126,7 +127,7 @@ impl Model {
         Ok(Model { config, sizes, https_per_10_000, pool })
     }
 
-    /// What defines it.
+    /// Its configuration.
     pub fn config(&self) -> &ModelConfig {
         &self.config
     }
@@ -141,7 +142,7 @@ impl Model {
         Some(Site::new(self.config.rng_seed, number, pages, self.https_per_10_000))
     }
 
-    /// The root pages of the first `count` sites. From any one of them that is site 0's the whole web is reachable.
+    /// The root pages of the first `count` sites. From site 0's the whole web is reachable.
     pub fn seeds(&self, count: u32) -> Vec<Url> {
         (0..count.min(self.config.sites))
             .filter_map(|number| self.url_of(&Place::canonical(number, Item::Page(0))))
@@ -174,7 +175,7 @@ impl Model {
         Some((site, label))
     }
 
-    /// Whether robots.txt allows what is asked for, to a crawler that reads so many bytes of it.
+    /// Whether robots.txt allows an item, to a crawler that reads `robots_bytes_max` bytes of it.
     pub(super) fn allows(&self, site: &Site, item: Item, path_and_query: &str, robots_bytes_max: usize) -> bool {
         match item {
             Item::Fault(fault, spot) => ending::is_allowed(fault, spot, robots_bytes_max),
@@ -187,7 +188,7 @@ impl Model {
         self.config.faults.has(self.config.rng_seed, self.config.sites, site, fault)
     }
 
-    /// The faulty host that a lower-case name is one of; `None`: another host, or none.
+    /// The site and fault of a lower-case name; `None`: a healthy host, or none.
     pub(super) fn fault_of(&self, host: &str) -> Option<(u32, Fault)> {
         match self.host(host)? {
             (site, HostLabel::Fault(fault)) => Some((site.number, fault)),
@@ -211,14 +212,14 @@ impl Model {
     }
 }
 
-/// Most sites: 64 MiB of sizes.
+/// Maximum number of sites: 64 MiB of sizes.
 const SITES_MAX: u32 = 1 << 24;
-/// Most addresses: each costs a listener per port and thread.
+/// Maximum number of addresses: each costs a listener per port and thread.
 const ADDRESSES_MAX: u32 = 4_096;
 /// Page numbers of an endless site are below this; children's numbers wrap around.
 pub(super) const ENDLESS_PAGES: u64 = 1 << 60;
 
-/// Sizes with sum `pages`: site `i` gets `max(1, C/(i+1))` and site 0 the few that rounding leaves.
+/// Sizes with sum `pages`: site `i` gets `max(1, C/(i+1))`, and site 0 also the few that rounding leaves.
 fn power_law(sites: u32, pages: u64) -> Vec<u32> {
     let total = |scale: u64| (1..=u64::from(sites)).map(|rank| (scale / rank).max(1)).sum::<u64>();
     let (mut low, mut high) = (1, pages);

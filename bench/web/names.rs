@@ -1,11 +1,11 @@
-//! Names: an authoritative name server for the zone `test.`, so that the crawler's real resolver has work.
+//! Names: an authoritative name server for the zone `test.`, so that the crawler's real resolver is used.
 //!
-//! Decides: A records for the hosts of the model, no other type (NODATA), NXDOMAIN for all other names, each negative
-//! answer with an SOA so that it can be cached (RFC 2308 section 3). It says it recurses, because stub resolvers want
-//! that. EDNS is answered with EDNS (RFC 6891 section 6.1.1).
-//! Names whose fault this is get SERVFAIL, NXDOMAIN or silence.
-//! Invariants: whatever does not parse is dropped; a reply is a function of model, TTL and question.
-//! Limits: UDP alone: no reply here exceeds 512 bytes.
+//! Decides: A records for the hosts of the model, no other type (NODATA), and NXDOMAIN for all other names. Each
+//! negative answer has an SOA so that it can be cached (RFC 2308 section 3). The server claims to recurse, because
+//! stub resolvers require that. EDNS is answered with EDNS (RFC 6891 section 6.1.1). Names with a DNS fault get
+//! SERVFAIL, NXDOMAIN or silence.
+//! Invariants: a request that does not parse is dropped; a reply is a function of model, TTL and question.
+//! Limits: UDP only: no reply here exceeds 512 bytes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,11 +18,11 @@ use tokio::net::UdpSocket;
 use super::faults::Fault;
 use super::model::Model;
 
-/// Answers for ever.
+/// Answers without end.
 pub(super) async fn serve(socket: UdpSocket, model: Arc<Model>, ttl: Duration) {
     let mut buffer = [0u8; REQUEST_BYTES_MAX];
     loop {
-        // An error here is a past reply's ICMP answer; there is nobody to tell.
+        // An error here is an ICMP response to an earlier reply and needs no handling.
         let Ok((length, peer)) = socket.recv_from(&mut buffer).await else { continue };
         if let Some(reply) = buffer.get(..length).and_then(|request| reply(&model, ttl, request)) {
             let _ = socket.send_to(&reply, peer).await;
@@ -89,7 +89,7 @@ fn reply(model: &Model, ttl: Duration, request: &[u8]) -> Option<Vec<u8>> {
     reply.to_vec().ok()
 }
 
-/// Largest request read, and the payload that EDNS announces: the size that passes unfragmented (DNS flag day 2020).
+/// Largest request read, and the payload size that EDNS announces: it passes unfragmented (DNS flag day 2020).
 const REQUEST_BYTES_MAX: usize = 1_232;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! Noise: what looks like a link and is none, or is one that no crawler follows.
+//! Noise: text that looks like a link and is none, or is a link that no crawler follows.
 //!
-//! Decides: an address under `/trap/` stands only where the HTML standard says there is no link: comments, scripts,
-//! styles, titles, text areas, values of other attributes, escaped text. Whoever asks for it reads HTML wrongly.
+//! Decides: an address under `/trap/` appears only where the HTML standard says there is no link: comments, scripts,
+//! styles, titles, text areas, values of other attributes, escaped text. A crawler that requests one misreads HTML.
 //! Invariants: no HTML parser that follows the standard finds a crawlable link here; markup stays balanced.
 
 use super::draw::Draw;

@@ -1,11 +1,12 @@
 //! Pages: the HTML of a page, written from its plan.
 //!
 //! Decides: a page is a head, and its links one after the other, with pieces of the pool between them so that the
-//! page grows evenly to the size its plan asks for, and then a text of its own; one place in ten has noise. A canonical link names the page
-//! itself and `rel=next` its first child, which is also linked plainly. Some pages have a `base` element.
+//! page grows evenly to its planned size, and then a text of its own; one place in ten has noise. A canonical link
+//! names the page itself and `rel=next` its first child, which is also linked plainly. Some pages have a `base`
+//! element.
 //! Invariants: the same model, site and page give the same bytes, plain or after decoding; UTF-8; every planned link
 //! is written exactly once as `a` or `area`.
-//! Limits: size is the plan's, give or take a piece, and never less than its links need.
+//! Limits: the size is the planned one, give or take a piece, and never less than its links need.
 
 use super::draw::{Draw, Purpose};
 use super::gzip::Sink;
@@ -90,12 +91,12 @@ impl Model {
     }
 }
 
-/// How much of a page of some `bytes` is text that no other one has.
+/// The length of unique text in a page of `bytes` bytes.
 fn own_text(bytes: u64) -> u64 {
     (bytes * 3 / 8).min(OWN_TEXT_BYTES_MAX)
 }
 
-/// Of a long page most is what all pages of its site have.
+/// Most of a long page is common to all pages of its site.
 const OWN_TEXT_BYTES_MAX: u64 = 4 << 10;
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
-//! Places: what stands at each URL, and the URL of each thing. The two are inverse to each other.
+//! Places: the object at each URL, and the URL of each object. The two mappings are inverse to each other.
 //!
-//! Decides: a page's URL carries its number in its last run of digits and everything else is drawn from the number,
-//! so an address is checked by writing it again and comparing: no table of pages, and any other spelling is 404.
+//! Decides: a page's URL carries its number in its last run of digits, and everything else is drawn from the number.
+//! So an address is checked by writing it again and comparing: there is no table of pages, and any other spelling is
+//! 404.
 //! Invariants: `locate(url_of(place)) == place` for every place that links lead to; a page has exactly one canonical
-//! URL; locating costs no allocation that the request can size.
-//! Limits: URLs written here stay below 150 bytes, but those of a path trap.
+//! URL; the request cannot determine the size of an allocation.
+//! Limits: URLs written here stay below 150 bytes, except those of a path trap.
 //! Leaves to others: the spellings of a URL in HTML (`href`).
 
 use super::draw::{Draw, Purpose};
@@ -19,9 +20,9 @@ use ringcrawl_url::{Scheme, Url};
 pub struct Place {
     /// The site's number.
     pub site: u32,
-    /// Which of the site's origins.
+    /// The origin within the site.
     pub variant: OriginVariant,
-    /// What is asked for.
+    /// The object there.
     pub item: Item,
 }
 
@@ -38,7 +39,7 @@ pub enum OriginVariant {
     PlainAlias,
 }
 
-/// What is asked for.
+/// The object at a place.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Item {
     /// A page, by number; 0 is the root.
@@ -51,7 +52,7 @@ pub enum Item {
     Hop(u8, u64),
     /// `/missing/K.html`: linked, and 404.
     Missing(u64),
-    /// `/trap/K`: only in comments, scripts and the like; answered with 200 and counted as false.
+    /// `/trap/K`: only in comments, scripts and the like; answered with 200 and counted as an error.
     Trap(u64),
     /// `/robots.txt`
     Robots,
@@ -69,7 +70,7 @@ impl Item {
         matches!(self, Item::Robots | Item::Fault(_, Spot::Robots))
     }
 
-    /// Whether nobody may ask for it who reads pages rightly.
+    /// Whether a crawler that reads pages correctly never requests it.
     pub fn is_trap(self) -> bool {
         matches!(self, Item::Trap(_) | Item::Fault(_, Spot::Lost(_)))
     }
@@ -83,7 +84,7 @@ impl Place {
 }
 
 impl Model {
-    /// What stands at a URL; `None`: the host is not of this web, or does not speak the scheme.
+    /// The place of a URL; `None`: the host is not of this web, or does not speak the scheme.
     pub fn locate(&self, scheme: Scheme, host: &str, path_and_query: &str) -> Option<Place> {
         let (site, label) = self.host(host)?;
         let https = site.is_https(label);
@@ -102,7 +103,7 @@ impl Model {
         Some(Place { site: site.number, variant, item: self.item(&site, label, path_and_query) })
     }
 
-    /// What stands at `url`.
+    /// The place of `url`.
     pub fn locate_url(&self, url: &Url) -> Option<Place> {
         if url.port() != self.port(url.scheme()).0 {
             return None;
@@ -110,7 +111,7 @@ impl Model {
         self.locate(url.scheme(), url.host(), url.path_and_query())
     }
 
-    /// The canonical URL of a place; `None` where a place has none (`Unknown`, `Image`, no such site).
+    /// The canonical URL of a place; `None` if it has none (`Unknown`, `Image`, no such site).
     pub fn url_of(&self, place: &Place) -> Option<Url> {
         let mut text = Vec::with_capacity(96);
         self.push_url(place, &mut text)?;
@@ -139,7 +140,7 @@ impl Model {
         }
     }
 
-    /// Appends path and query of an item and says at which host it lives.
+    /// Appends path and query of an item and returns the host it lives at.
     pub(super) fn push_path(&self, site: &Site, item: Item, out: &mut Vec<u8>) -> Option<HostLabel> {
         let main = site.main_label();
         let (prefix, number, suffix) = match item {
@@ -217,7 +218,7 @@ impl Model {
                 out.extend_from_slice(draw.pick(WORDS).as_bytes());
             }
             _ => {
-                // Characters that WHATWG keeps as they are, percent-encoded or not (URL section 1.3).
+                // Characters that WHATWG leaves unchanged, percent-encoded or not (URL section 1.3).
                 out.extend_from_slice(b"~");
                 push_words(&mut draw, 1, page, ";v=(a,b)%7E!", out);
             }
@@ -238,7 +239,7 @@ impl Model {
         }
         let child = page.wrapping_mul(arity).wrapping_add(index + 1);
         if self.config().endless {
-            // Wraps around after 2^60 pages: still a child, and nobody gets there in order.
+            // Wraps around after 2^60 pages: still a child, and no crawl gets there in order.
             return Some(child % ENDLESS_PAGES);
         }
         (child < site.pages).then_some(child)
@@ -300,7 +301,7 @@ fn push_words(draw: &mut Draw, count: u64, page: u64, suffix: &str, out: &mut Ve
     out.extend_from_slice(suffix.as_bytes());
 }
 
-/// The number that the last run of digits spells, but for percent-encoded bytes (`%7E`).
+/// The number in the last run of digits, not counting percent-encoded bytes (`%7E`).
 fn last_number(text: &[u8]) -> Option<u64> {
     let text = text.strip_suffix(b"%7E!").unwrap_or(text);
     let end = text.iter().rposition(u8::is_ascii_digit)? + 1;
@@ -315,7 +316,7 @@ const DIRECTORIES: &[&str] = &[
     "recipes",
 ];
 
-/// Words of addresses; no digit may stand in them.
+/// Words of addresses; they must not contain digits.
 pub(super) const WORDS: &[&str] = &[
     "amber", "anchor", "apple", "autumn", "basin", "birch", "bridge", "bronze", "candle", "canyon", "cedar", "circle",
     "copper", "coral", "cotton", "desert", "dragon", "eagle", "ember", "falcon", "field", "forest", "garden",
@@ -343,7 +344,7 @@ mod tests {
                         let place = Place::canonical(number, item);
                         let url = model.url_of(&place).unwrap();
                         assert_eq!(model.locate_url(&url), Some(place), "{}", url.as_str());
-                        // The canonical form is the WHATWG one already: what is written is what is parsed.
+                        // The canonical form is already WHATWG's: parsing does not change it.
                         let mut written = Vec::new();
                         model.push_url(&place, &mut written).unwrap();
                         assert_eq!(url.as_str().as_bytes(), written);

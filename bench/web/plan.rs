@@ -1,10 +1,10 @@
-//! Plans: which links a page has, as places. What the pages say and what the truth counts both come from here.
+//! Plans: the links of each page, as places. Both the pages and the truth are computed from them.
 //!
 //! Decides: the pages of a site are a tree in breadth-first numbering (page `k` links to `b·k+1 … b·k+b`), so all of
-//! a site is reachable from its root; the root of site `n` links to the roots of sites `8n+1 … 8n+8`, so all sites
-//! are reachable from site 0. The rest is random: about 90 % in the site, a third of these to its first pages as
-//! menus are; links to other sites choose the site by rank, so in-degrees follow a power law.
-//! The root of a site also links to the site's faulty hosts.
+//! a site is reachable from its root. The root of site `n` links to the roots of sites `8n+1 … 8n+8`, so all sites
+//! are reachable from site 0. The rest is random: about 90 % in the site, a third of these to its first pages like
+//! menus. Links to other sites choose the site by rank, so in-degrees follow a power law. The root of a site also
+//! links to the site's faulty hosts.
 //! Invariants: pure; a plan is in document order, with duplicates.
 //! Limits: about 1,040 links a page.
 
@@ -16,17 +16,17 @@ use super::place::{Item, OriginVariant, Place};
 use super::site::{HostLabel, Site};
 use ringcrawl_url::Url;
 
-/// How much a page holds.
+/// The size of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Extent {
-    /// Links, at least; a page with more children has more.
+    /// Minimum number of links; a page with more children has more.
     pub links: u64,
-    /// Bytes of HTML, about.
+    /// Approximate bytes of HTML.
     pub bytes: u64,
 }
 
 impl Model {
-    /// Children a page has in its site's tree, at most.
+    /// Maximum number of children of a page in its site's tree.
     pub(super) fn arity(&self) -> u64 {
         match self.config().profile {
             Profile::Small => 4,
@@ -58,7 +58,7 @@ impl Model {
             }
         }
         while emit(self.random_link(site, page, &mut draw)) < extent.links {}
-        // Last, so that what comes before is as it is without faults.
+        // Last, so that everything before it is the same as without faults.
         if page == 0 && !self.config().faults.is_none() {
             for fault in Fault::ALL.iter().copied().filter(|fault| self.has_fault(site.number, *fault)) {
                 emit(Place::canonical(site.number, Item::Fault(fault, Spot::Root)));
@@ -66,8 +66,8 @@ impl Model {
         }
     }
 
-    /// Calls `each` with every link of every page of a site: from a page, and to one, or to nothing that is a page. A link to an address
-    /// that redirects is one to the page where it ends.
+    /// Calls `each` with every link of every page of a site: the page, and the page it links to, if the target is a
+    /// page. A link to an address that redirects is a link to the page where the redirects end.
     pub fn each_link(&self, site: u32, each: &mut dyn FnMut(&Url, Option<&Url>)) {
         let Some(site) = self.site(site) else { return };
         let url_of = |site, page| self.url_of(&Place::canonical(site, Item::Page(page)));
@@ -104,7 +104,7 @@ impl Model {
                 let variant = match draw.below(20) {
                     // Old addresses of a few pages, not of all: redirects are a minority on the web, too.
                     0 | 1 if other.https && page.is_multiple_of(RARITY) => OriginVariant::Plain,
-                    // Only what lives at the main host can be asked for at its alias.
+                    // Only items at the main host can be requested at its alias.
                     2 if self.label_of(&other, page) == other.main_label() => OriginVariant::Alias,
                     _ => OriginVariant::Canonical,
                 };
@@ -133,7 +133,7 @@ impl Model {
 const SITE_ARITY: u64 = 8;
 /// Pages that menus link to.
 const MENU_PAGES: u64 = 24;
-/// A site has one missing page and one redirect of a kind for this many pages, however many links there are: a crawl
+/// A site has one missing page and one redirect of a kind for this many pages, however many links there are. A crawl
 /// then meets about as many redirects (a sixth) and dead links (a twentieth) as on the web.
 const RARITY: u64 = 16;
 
@@ -142,8 +142,8 @@ fn rare(page: u64, rarity: u64) -> u64 {
     page - page % rarity
 }
 
-// Sixteen equally likely values each; one position serves both of a profile's tables, so that long pages have many
-// links. The web's means are 172 KB and 164 links, with the long tail of Common Crawl's HTML pages.
+// Sixteen equally likely values each. One position selects from both of a profile's tables, so that long pages have
+// many links. The web's means are 172 KB and 164 links, with the long tail of Common Crawl's HTML pages.
 const WEB_BYTES: &[u32] = &[
     8_000, 16_000, 24_000, 32_000, 44_000, 56_000, 70_000, 86_000, 104_000, 126_000, 152_000, 184_000, 228_000,
     300_000, 430_000, 900_000,

@@ -1,8 +1,8 @@
-//! The pool: pieces of HTML without links, from which pages are put together by copying.
+//! The pool: pieces of HTML without links, from which pages are assembled by copying.
 //!
 //! Decides: words of one vocabulary drawn by rank, as in language, in paragraphs, tables, styles and inline data, so
-//! that pages compress as real ones do (about 5.5 to 1 for the `web` profile), and writing a page costs copies.
-//! Invariants: a piece holds balanced markup, nothing that is a link in any HTML parser, and no trap.
+//! that pages compress as real ones do (about 5.5 to 1 for the `web` profile), and writing a page costs only copying.
+//! Invariants: a piece has balanced markup, nothing that is a link in any HTML parser, and no trap.
 //! Limits: some 400 KB plain for `web`, so that it stays in a core's second-level cache.
 
 use super::draw::{Draw, Purpose};
@@ -41,7 +41,7 @@ impl Pool {
                         _ => data(&words, &mut draw, &mut plain),
                     }
                     if profile == Profile::Web && !draw.one_in(4) {
-                        // Real pages say much of what they say twice: for wide screens and for narrow ones.
+                        // Real pages have much of their content twice: for wide screens and for narrow ones.
                         plain.extend_from_within(block_start..);
                     }
                 }
@@ -52,7 +52,8 @@ impl Pool {
         Pool { mean_bytes: total / count.max(1), pieces, words }
     }
 
-    /// Appends a paragraph of some `bytes` that no other page has: words that are all as frequent, several of a draw.
+    /// Appends a unique paragraph of about `bytes` bytes: all words are equally frequent, and each draw gives
+    /// several.
     pub fn own_text(&self, bytes: u64, draw: &mut Draw, out: &mut Vec<u8>) {
         let end = out.len() + bytes as usize;
         out.extend_from_slice(b"<p>");
@@ -76,7 +77,7 @@ impl Pool {
 
 /// Size of the vocabulary.
 const WORDS: u64 = 2_000;
-/// Words of own text for 64 bits that are drawn.
+/// Words of unique text per draw of 64 bits.
 const WORDS_A_DRAW: usize = 4;
 
 fn vocabulary(draw: &mut Draw) -> Vec<String> {

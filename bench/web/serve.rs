@@ -1,8 +1,8 @@
 //! One thread of the server: its runtime, its listeners, its connections.
 //!
-//! Decides: a current-thread runtime with all tasks local, so that nothing is shared or locked per request. One task
-//! accepts per listener; a connection is a task; a failed handshake or a broken connection is the client's affair.
-//! Invariants: every listener listens before the thread says it is ready; at the stop all tasks are dropped.
+//! Decides: a current-thread runtime with all tasks local, so that no request shares or locks anything. One task
+//! accepts per listener; a connection is a task; a failed handshake or a broken connection is the client's problem.
+//! Invariants: every listener is open before the thread reports that it is ready; at the stop all tasks are dropped.
 //! Limits: `connections_max` connections at once, a handshake within `HANDSHAKE_MAX`.
 
 use std::cell::RefCell;
@@ -24,20 +24,20 @@ use super::server::{bind, ipv4};
 use super::watch::Observer;
 use ringcrawl_url::Scheme;
 
-/// What one thread does.
+/// The parameters of one thread.
 pub(super) struct ThreadJob {
     pub model: Arc<Model>,
     pub observer: Arc<Observer>,
     pub tls: Arc<rustls::ServerConfig>,
     pub addresses: Vec<Ipv4Addr>,
     pub cpu: Option<usize>,
-    /// Socket and TTL of the name server, for the one thread that has it.
+    /// Socket and TTL of the name server, for the thread that runs it.
     pub dns: Option<(std::net::UdpSocket, Duration)>,
     pub connections_max: usize,
     pub requests_per_connection: u32,
 }
 
-/// Serves until told to stop; says once over `ready` whether it could begin.
+/// Serves until stopped; reports once over `ready` whether it could start.
 pub(super) fn run(job: ThreadJob, ready: &mpsc::Sender<io::Result<()>>, mut stopped: watch::Receiver<bool>) {
     if let Some(id) = job.cpu
         && !core_affinity::set_for_current(core_affinity::CoreId { id })
@@ -58,7 +58,7 @@ pub(super) fn run(job: ThreadJob, ready: &mpsc::Sender<io::Result<()>>, mut stop
         let failed = begun.is_err();
         let _ = ready.send(begun);
         if !failed {
-            // An error means that the server is gone: the same as a stop.
+            // An error means that the server is gone, which is the same as a stop.
             let _ = stopped.wait_for(|stop| *stop).await;
         }
     });
@@ -97,7 +97,7 @@ async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, shared: Rc<Shar
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
             Err(_) => {
-                // No descriptor is left, or the client is gone already; neither is over at once.
+                // No descriptor is left, or the client is gone already; both may last for a while.
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
             }
@@ -105,7 +105,7 @@ async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, shared: Rc<Shar
         let (tls, shared) = (tls.clone(), Rc::clone(&shared));
         tokio::task::spawn_local(async move {
             let _slot = slot;
-            // How a connection ends is the client's affair: the counters have what was answered.
+            // How a connection ends is the client's problem: the counters have what was answered.
             let _ = serve(stream, tls, &shared).await;
         });
     }

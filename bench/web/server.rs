@@ -1,8 +1,8 @@
 //! The server: ports, threads, certificates and name server of a synthetic web, from start to stop.
 //!
 //! Decides: every thread has a runtime of its own and its own listeners on all addresses (SO_REUSEPORT), so threads
-//! share the model, counters and certificates alone. All addresses share one port per scheme; port 0 picks one that
-//! is free on all of them.
+//! share only the model, counters and certificates. All addresses share one port per scheme; port 0 picks one that is
+//! free on all of them.
 //! Invariants: no address outside 127.0.0.0/8 is ever bound; `start` returns when everything listens; `stop` returns
 //! when every thread has ended.
 //! Limits: two descriptors per thread and address, one per connection; `CONNECTIONS_MAX` connections a thread.
@@ -32,13 +32,13 @@ pub struct ServerConfig {
     pub cpus: Vec<usize>,
     /// Whether requests are watched one by one.
     pub watch: bool,
-    /// Whose machines the addresses are, for the watch.
+    /// The operators of the addresses, for the watch.
     pub operators: Operators,
     /// UDP port of the name server; 0: any free one.
     pub dns_port: u16,
     /// Time to live of the name server's answers.
     pub dns_ttl: Duration,
-    /// Responses after which the server closes a connection; 0: as many as the client likes.
+    /// Responses after which the server closes a connection; 0: no limit.
     pub requests_per_connection: u32,
     /// Whether TLS sessions may be resumed, by tickets.
     pub tls_tickets: bool,
@@ -81,13 +81,13 @@ pub struct Running {
 }
 
 impl Server {
-    /// Serves the web of `model_config`, whose ports are replaced where they are 0.
+    /// Serves the web of `model_config`; ports of 0 are replaced.
     pub fn start(mut model_config: ModelConfig, config: ServerConfig) -> io::Result<Running> {
         if !(1..=THREADS_MAX).contains(&config.threads) {
             return Err(invalid("threads must be 1 to 256"));
         }
         let addresses: Vec<Ipv4Addr> = Model::new(model_config.clone()).map_err(invalid)?.addresses().collect();
-        // Held until the threads listen, so that nobody else takes the ports.
+        // Held until the threads listen, so that no other process takes the ports.
         let (http_port, _http_held) = reserve(&addresses, model_config.http_port)?;
         let (https_port, _https_held) = reserve(&addresses, model_config.https_port)?;
         model_config.http_port = http_port;
@@ -128,17 +128,17 @@ impl Server {
 }
 
 impl Running {
-    /// The web that is served, with its true ports.
+    /// The web being served, with its actual ports.
     pub fn model(&self) -> &Model {
         &self.model
     }
 
-    /// What was seen so far.
+    /// The observations so far.
     pub fn report(&self) -> ServerReport {
         self.observer.report()
     }
 
-    /// Stops serving and says what was seen.
+    /// Stops serving and returns the observations.
     pub fn stop(mut self) -> ServerReport {
         self.halt();
         self.observer.report()
@@ -158,7 +158,7 @@ impl Drop for Running {
     }
 }
 
-/// A socket bound to an address and port that the threads share. Refuses all but loopback.
+/// A socket bound to an address and port that the threads share. Refuses any address but loopback.
 pub(super) fn bind(address: Ipv4Addr, port: u16) -> io::Result<TcpSocket> {
     if !address.is_loopback() {
         return Err(invalid(format!("{address} is not a loopback address")));
@@ -194,18 +194,18 @@ fn reserve_once(addresses: &[Ipv4Addr], port: u16) -> io::Result<(u16, Vec<TcpSo
     Ok((port, held))
 }
 
-/// How often a port is picked that proves taken on some address.
+/// How many ports are tried that prove taken on some address.
 const PORT_TRIES_MAX: u32 = 16;
-/// Most threads.
+/// Maximum number of threads.
 const THREADS_MAX: usize = 256;
-/// Most connections a thread; further ones wait in the backlog.
+/// Maximum number of connections per thread; further ones wait in the backlog.
 const CONNECTIONS_MAX: usize = 32_768;
 
 fn invalid(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, error)
 }
 
-/// The IPv4 address of `address`, which is one: only such are bound.
+/// The IPv4 address of `address`, which is one: only IPv4 addresses are bound.
 pub(super) fn ipv4(address: SocketAddr) -> Ipv4Addr {
     match address.ip() {
         IpAddr::V4(address) => address,

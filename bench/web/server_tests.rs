@@ -1,4 +1,4 @@
-//! The server over real sockets, asked by plain blocking clients that share no code with it.
+//! Tests of the server over real sockets, with plain blocking clients that share no code with it.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -201,7 +201,7 @@ fn bad_requests_are_refused() {
             assert_eq!(stream.read(&mut [0; 8]).unwrap(), 0);
         }
     }
-    // A request cut off at each byte, and then nothing: no answer, no harm.
+    // A request truncated at each byte, and then nothing: no answer, no harm.
     let good = request("GET", &url, "");
     for end in 0..good.len() {
         let mut stream = connect(&running, &url);
@@ -252,7 +252,7 @@ fn only_loopback_is_bound() {
     let taken = start(|_, _| ());
     let taken_port = taken.http_port;
     drop(taken);
-    // A stopped server has let go of its ports.
+    // A stopped server has released its ports.
     let again = start(|model, _| model.http_port = taken_port);
     assert_eq!(again.http_port, taken_port);
 }

@@ -1,8 +1,8 @@
 //! A site of the synthetic web: its names, its scheme, its robots.txt.
 //!
-//! Decides: site `N` is the registrable domain `sN.test` (RFC 2606 reserves .test), and its number is its rank:
-//! site 0 is the largest and the most linked to. One of `www.sN.test` and `sN.test` is the main host, the other
-//! redirects to it; some sites have a second host, `blog.` or `shop.`. One robots.txt holds for a whole site.
+//! Decides: site `N` is the registrable domain `sN.test` (RFC 2606 reserves .test), and its number is its rank: site
+//! 0 is the largest and has the most links to it. One of `www.sN.test` and `sN.test` is the main host, the other
+//! redirects to it; some sites have a second host, `blog.` or `shop.`. One robots.txt applies to a whole site.
 //! Invariants: a site's facts are a function of the model's configuration and the number.
 //! Limits: site numbers below 2^24.
 
@@ -22,13 +22,13 @@ pub struct Site {
     pub www: bool,
     /// Label of the second host, when it has one.
     pub second: Option<&'static str>,
-    /// Which robots.txt it has.
+    /// The kind of its robots.txt.
     pub robots: RobotsKind,
     /// Whether its bodies come in chunks (RFC 9112 section 7.1).
     pub chunked: bool,
 }
 
-/// Which robots.txt a site has (RFC 9309).
+/// The kinds of robots.txt of a site (RFC 9309).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RobotsKind {
     /// None: 404, everything is allowed (section 2.3.1.3).
@@ -37,11 +37,11 @@ pub enum RobotsKind {
     Open,
     /// One that forbids `/private/`.
     Private,
-    /// One that forbids `/private/` but `/private/open-`, and every query that starts with `sort=`.
+    /// One that forbids `/private/` except `/private/open-`, and every query that starts with `sort=`.
     Patterns,
 }
 
-/// Which host of a site.
+/// The hosts of a site.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
 pub(super) enum HostLabel {
     /// `sN.test`
@@ -55,7 +55,7 @@ pub(super) enum HostLabel {
 }
 
 impl HostLabel {
-    /// A number of its own.
+    /// A unique number.
     pub fn number(self) -> u64 {
         match self {
             HostLabel::Bare => 0,
@@ -153,7 +153,7 @@ impl Site {
         }
     }
 
-    /// Whether robots.txt allows a path and query: this web's own verdict, without a parser, for its four files.
+    /// Whether robots.txt allows a path and query: this web's own verdict, without a parser, for its robots.txt files.
     pub fn allows(&self, path_and_query: &[u8]) -> bool {
         let private = path_and_query.starts_with(b"/private/");
         match self.robots {
@@ -167,7 +167,7 @@ impl Site {
     }
 }
 
-/// Splits a lower-case host name into the site's number and what stands before the site; `None`: not of this web.
+/// Splits a lower-case host name into the site's number and the part before the site; `None`: not of this web.
 pub(super) fn split_host(host: &str) -> Option<(u32, &str)> {
     let name = host.strip_suffix(".test")?;
     let (prefix, site) = name.rsplit_once('.').unwrap_or(("", name));
@@ -192,7 +192,8 @@ pub(super) fn push_number(mut value: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(digits.get(start..).unwrap_or_default());
 }
 
-/// The number that `digits` spells as `push_number` would; `None` for signs, leading zeros and more than 19 digits.
+/// Reads a number from `digits` in the form that `push_number` writes; `None` for signs, leading zeros and more than 19
+/// digits.
 pub(super) fn parse_number(digits: &[u8]) -> Option<u64> {
     let first = digits.first()?;
     if digits.len() > 19 || (*first == b'0' && digits.len() > 1) {

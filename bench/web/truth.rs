@@ -1,10 +1,11 @@
 //! The truth: what a correct, polite crawl fetches, computed from the model without a request.
 //!
 //! Decides: breadth-first over places, not URLs, so that it needs no HTML or URL parser and cannot share their bugs.
-//! A crawl follows every link and redirect, asks for nothing that robots.txt forbids, and asks for all else once.
-//! What a fault leaves of a page depends on the crawler's own limits: they are those of its configuration.
-//! Invariants: pure; every URL is in at most one of the lists. robots.txt itself and traps are in none, and of a maze,
-//! which has no end, the entrance alone.
+//! A crawl follows every link and redirect, requests nothing that robots.txt forbids, and requests everything else
+//! once. How much of a page survives a fault depends on the crawler's own limits: they are taken from its
+//! configuration.
+//! Invariants: pure; every URL is in at most one of the lists. robots.txt itself and traps are in none. A maze, which
+//! has no end, is represented by its entrance alone.
 //! Limits: not for endless webs; some 150 bytes of memory a URL.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
@@ -17,22 +18,22 @@ use super::place::{Item, Place};
 use ringcrawl_config::Config;
 use ringcrawl_url::Url;
 
-/// What there is to find.
+/// Everything there is to find.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Truth {
-    /// Pages and redirects: all that answers below 400.
+    /// Pages and redirects: everything that answers below 400.
     pub fetched: BTreeMap<Url, Expected>,
-    /// What is linked and answers 404, or is a seed that answers 421.
+    /// Linked URLs that answer 404, and seeds that answer 421.
     pub missing: BTreeMap<Url, Expected>,
-    /// What is linked and robots.txt forbids: never asked for.
+    /// Linked URLs that robots.txt forbids: never requested.
     pub denied: BTreeSet<Url>,
-    /// What a fault keeps from being fetched whole, at once or at all.
+    /// URLs that a fault keeps from being fetched completely, at once or at all.
     pub faulty: BTreeMap<Url, Ending>,
-    /// The entrances of mazes: each is fetched whole, and after it as much as the crawler's scope lets through.
+    /// The entrances of mazes: each is fetched completely, and behind it as much as the crawler's scope allows.
     pub mazes: BTreeSet<Url>,
 }
 
-/// What the server says at a URL.
+/// The server's response at a URL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Expected {
     /// HTTP status.
@@ -46,17 +47,17 @@ pub struct Expected {
 /// Why there is no truth.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum TruthError {
-    /// The web has no end.
+    /// The web is endless.
     #[error("an endless web has no complete truth")]
     Endless,
 }
 
-/// All that is reachable from `seeds` for a crawler as it is by default; without faults, for any crawler.
+/// Everything reachable from `seeds` for a crawler with default settings; without faults, for any crawler.
 pub fn reachable(model: &Model, seeds: &[Url]) -> Result<Truth, TruthError> {
     reachable_by(model, seeds, &Config::default())
 }
 
-/// All that is reachable from `seeds` for a crawler of this configuration.
+/// Everything reachable from `seeds` for a crawler with this configuration.
 pub fn reachable_by(model: &Model, seeds: &[Url], config: &Config) -> Result<Truth, TruthError> {
     if model.config().endless {
         return Err(TruthError::Endless);
@@ -138,7 +139,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A seed that no page links to: another spelling, or no page at all. It may redirect to a page.
+    /// A seed that no page links to: another spelling, or not a page at all. It may redirect to a page.
     fn stray(&mut self, seed: &Url, place: Option<Place>) {
         let mut url = seed.clone();
         let mut place = place;
@@ -158,7 +159,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Records what the server says at `url`; gives its Location.
+    /// Records the server's response at `url`; returns its Location.
     fn record(&mut self, place: Option<&Place>, url: Url) -> Option<String> {
         self.body.clear();
         let answer = self.model.answer(place, url.path_and_query(), false, &mut self.body);
@@ -183,7 +184,8 @@ mod tests {
     use super::super::place::OriginVariant;
     use super::*;
 
-    /// The slow twin: crawls the bytes as a crawler does, with a tag reader of its own that knows just enough HTML.
+    /// The slow reference: crawls the bytes as a crawler does, with a tag reader of its own that knows just enough
+    /// HTML.
     fn naive(model: &Model, seeds: &[Url]) -> Truth {
         let mut truth = Truth::default();
         let mut seen: BTreeSet<Url> = seeds.iter().cloned().collect();
@@ -222,7 +224,7 @@ mod tests {
         let mut rest = html;
         while let Some(start) = rest.find('<') {
             rest = &rest[start..];
-            // What hides markup: comments, bogus comments, raw text. Each is skipped as a whole.
+            // Markup is hidden in comments, bogus comments and raw text. Each of these is skipped as a whole.
             let skip = [
                 ("<!-->", ""),
                 ("<!--", "-->"),
@@ -324,7 +326,7 @@ mod tests {
             assert!(truth == naive);
             let pages = truth.fetched.values().filter(|expected| expected.status == 200).count();
             let denied_pages = truth.denied.iter().filter(|url| matches!(model.locate_url(url), Some(place) if matches!(place.item, Item::Page(_)) && place.variant == OriginVariant::Canonical)).count();
-            // All of it is there to be found, and every kind of thing is.
+            // Everything is found, and every kind of URL occurs.
             assert!(pages + denied_pages >= 1_490, "{pages} + {denied_pages}");
             assert!(!truth.denied.is_empty() && !truth.missing.is_empty());
             for status in [301, 302, 307] {

@@ -1,11 +1,11 @@
-//! The watch: what the server saw of a crawl's manners, by the server's own clock.
+//! The watch: records the politeness of a crawl, by the server's own clock.
 //!
-//! Decides: the server judges, not the crawler: URLs asked for twice, trap addresses, addresses that robots.txt
-//! forbids, pages asked for before the origin's robots.txt, gaps between requests to a host and to an address, and
-//! requests to a host at the same time. Without `--watch` only the totals are counted.
-//! Invariants: memory is bounded; when a table is full nothing new enters and `watch_full` says so.
+//! Decides: the server judges, not the crawler. It counts URLs requested twice, trap addresses, addresses that
+//! robots.txt forbids, pages requested before the origin's robots.txt, gaps between requests to a host and to an
+//! address, and concurrent requests to a host. Without `--watch` only the totals are counted.
+//! Invariants: memory is bounded; when a table is full no new entry is added and `watch_full` is set.
 //! Limits: `URLS_MAX` URLs by 64-bit fingerprint: two among 16 million collide once in 100,000 runs.
-//! Leaves to others: what gap is polite.
+//! Leaves to others: which gap is polite.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::Ipv4Addr;
@@ -20,7 +20,7 @@ use super::place::{Item, Place};
 use ringcrawl_config::Operators;
 use ringcrawl_url::{Scheme, fingerprint, site_of};
 
-/// What the server saw.
+/// The server's observations.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct ServerReport {
     /// Requests answered.
@@ -36,45 +36,45 @@ pub struct ServerReport {
     /// Requests to faulty hosts, by fault.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub faults: BTreeMap<&'static str, u64>,
-    /// What `--watch` adds.
+    /// Additional values with `--watch`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub watch: Option<WatchReport>,
 }
 
-/// What only a watching server knows.
+/// Observations that only a watching server makes.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct WatchReport {
-    /// Different URLs asked for with GET, without robots.txt.
+    /// Different URLs requested with GET, without robots.txt.
     pub urls: u64,
-    /// GET requests for a URL that had been asked for before, without robots.txt.
+    /// GET requests for a URL that had been requested before, without robots.txt.
     pub double_fetches: u64,
-    /// Some of them.
+    /// Examples of these URLs.
     pub double_examples: Vec<String>,
-    /// Requests for anything but robots.txt at an origin whose robots.txt nobody had asked for.
+    /// Requests for anything but robots.txt at an origin whose robots.txt had not been requested yet.
     pub before_robots: u64,
     /// Hosts seen.
     pub hosts: u64,
-    /// Most requests to one host under way at once.
+    /// Maximum number of requests in flight to one host.
     pub host_in_flight_max: u32,
     /// Shortest time between the arrivals of two requests to one host, in milliseconds.
     pub host_gap_ms_min: Option<f64>,
     /// Shortest time from the end of one response to the next request to the host, in milliseconds; 0 if they overlap.
     pub host_idle_ms_min: Option<f64>,
-    /// As `host_gap_ms_min`, between requests neither of which is for robots.txt.
+    /// Like `host_gap_ms_min`, between two requests that are not for robots.txt.
     pub host_page_gap_ms_min: Option<f64>,
     /// The host with the shortest time between arrivals.
     pub host_gap_min_at: Option<String>,
     /// Shortest time between the arrivals of two requests to one address, in milliseconds.
     pub address_gap_ms_min: Option<f64>,
-    /// Requests to a host that had asked to be left alone for longer (Retry-After).
+    /// Requests to a host during a pause that it had asked for (Retry-After).
     pub before_retry_after: u64,
     /// Gaps between requests to a host.
     pub hosts_gaps: GapReport,
-    /// The same of a site.
+    /// The same for a site.
     pub sites_gaps: GapReport,
-    /// The same of an address.
+    /// The same for an address.
     pub addresses_gaps: GapReport,
-    /// The same of an operator, as far as they were named.
+    /// The same for an operator, if operators were named.
     pub operators_gaps: GapReport,
     /// Whether a table was full, so that the numbers above are too small.
     pub watch_full: bool,
@@ -90,13 +90,13 @@ pub(super) struct Observer {
     denied: AtomicU64,
     statuses: [AtomicU64; STATUSES.len()],
     faults: [AtomicU64; Fault::ALL.len()],
-    /// How often what answers by that was asked for, by fingerprint.
+    /// Number of requests by fingerprint, for responses that depend on it.
     asked: Mutex<HashMap<u64, u64>>,
     watch: Option<Mutex<Watch>>,
     operators: Operators,
 }
 
-/// Who is asked by a request.
+/// The subjects of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Keys {
     host: u64,
@@ -119,12 +119,12 @@ pub(super) struct Arrival<'a> {
     pub host: &'a str,
     pub path_and_query: &'a str,
     pub is_get: bool,
-    /// The address that was connected to.
+    /// The address of the connection.
     pub address: Ipv4Addr,
 }
 
 impl Observer {
-    /// Counts; watches if asked to, and knows these operators.
+    /// Counts requests; with `watch` also watches them, by these operators.
     pub fn new(model: Arc<Model>, watch: bool, operators: Operators) -> Observer {
         Observer {
             model,
@@ -148,7 +148,7 @@ impl Observer {
             self.traps.fetch_add(1, Ordering::Relaxed);
         }
         let site = self.model.site(place.site);
-        // What lies behind the least that must be read of a robots.txt is the client's to know.
+        // The client need not know rules beyond the minimum that must be read of a robots.txt.
         if site.is_some_and(|site| !self.model.allows(&site, place.item, arrival.path_and_query, ROBOTS_BYTES_MIN)) {
             self.denied.fetch_add(1, Ordering::Relaxed);
         }
@@ -168,7 +168,7 @@ impl Observer {
         Some(keys)
     }
 
-    /// How often a URL was asked for before this time, for what answers by that.
+    /// How often a URL was requested before this time, for responses that depend on it.
     pub fn asked_before(&self, host: &str, path_and_query: &str) -> u64 {
         let key = fingerprint(fingerprint(0, host), path_and_query);
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
@@ -180,7 +180,7 @@ impl Observer {
         *count - 1
     }
 
-    /// The host of `keys` was asked to be left alone until `until`.
+    /// The host of `keys` asked to be left alone until `until`.
     pub fn rest(&self, keys: Option<Keys>, until: Instant) {
         if let (Some(keys), Some(watch)) = (keys, &self.watch)
             && let Some(seen) = lock(watch).hosts.get_mut(&keys.host)
@@ -189,8 +189,8 @@ impl Observer {
         }
     }
 
-    /// The response to the request of `keys` is written; `ended` is when writing began. That is what counts as its
-    /// end: the moment after writing may lie after the client's next step if this thread had to wait for its CPU.
+    /// The response to the request of `keys` is written; `ended` is when writing began. That counts as its end: the
+    /// moment after writing may be later than the client's next step if this thread had to wait for its CPU.
     pub fn finish(&self, keys: Option<Keys>, status: u16, bytes: u64, ended: Instant) {
         self.response_bytes.fetch_add(bytes, Ordering::Relaxed);
         if let Some((_, count)) = STATUSES.iter().zip(&self.statuses).find(|(known, _)| **known == status) {
@@ -201,7 +201,7 @@ impl Observer {
         }
     }
 
-    /// All that was seen so far.
+    /// All observations so far.
     pub fn report(&self) -> ServerReport {
         let counts =
             STATUSES.iter().zip(&self.statuses).map(|(status, count)| (*status, count.load(Ordering::Relaxed)));
@@ -224,28 +224,28 @@ impl Observer {
 
 /// Every status that the server sends.
 const STATUSES: [u16; 15] = [200, 301, 302, 304, 307, 400, 404, 405, 413, 421, 429, 431, 500, 503, 505];
-/// The least that must be read of a robots.txt (RFC 9309 section 2.5).
+/// The minimum that must be read of a robots.txt (RFC 9309 section 2.5).
 const ROBOTS_BYTES_MIN: usize = 500 << 10;
-/// Most URLs remembered: 12 bytes each and the table's slack, some 300 MB.
+/// Maximum number of URLs remembered: 12 bytes each and the table's slack, some 300 MB.
 const URLS_MAX: usize = 16_000_000;
-/// Most hosts and origins remembered.
+/// Maximum number of hosts and origins remembered.
 const HOSTS_MAX: usize = 1_000_000;
-/// Most double fetches shown.
+/// Maximum number of double fetches shown.
 const EXAMPLES_MAX: usize = 20;
 
 fn lock(watch: &Mutex<Watch>) -> MutexGuard<'_, Watch> {
-    // A panic elsewhere leaves counters that are still counters.
+    // After a panic elsewhere the counters are still valid.
     watch.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[derive(Debug, Default)]
 struct Watch {
     urls: HashMap<u64, u32>,
-    /// Origins whose robots.txt was asked for.
+    /// Origins whose robots.txt was requested.
     origins: HashMap<u64, ()>,
     hosts: HashMap<u64, HostSeen>,
     addresses: HashMap<Ipv4Addr, Instant>,
-    /// Of hosts, sites, addresses and operators.
+    /// Gaps of hosts, sites, addresses and operators.
     gaps: [Gaps; 4],
     report: WatchReport,
 }

@@ -24,7 +24,7 @@ macro_rules! blemishes {
 blemishes! {
     /// The connection was reset, or broke in TLS, before the body's end.
     BodyReset = "body-reset";
-    /// The peer closed before the end that it had announced.
+    /// The peer closed before the announced end of the body.
     BodyShort = "body-short";
     /// The deadline passed before the body's end.
     BodyTimeout = "body-timeout";
@@ -38,33 +38,33 @@ blemishes! {
     LengthOverLimit = "length-over-limit";
     /// A body of unannounced length passed the limit and was cut there.
     BodyOverLimit = "body-over-limit";
-    /// The body passed the limit when its content coding was undone, and was cut there.
+    /// The body exceeded the limit during content decoding, and was cut there.
     DecodedOverLimit = "decoded-over-limit";
-    /// Undoing the content coding made more than `fetch.decode_ratio_max` times the bytes, and was cut there.
+    /// Content decoding made more than `fetch.decode_ratio_max` times the bytes, and was cut there.
     DecodedOverRatio = "decoded-over-ratio";
     /// The chunked framing broke midway.
     ChunkBroken = "chunk-broken";
     /// The content coding is unknown, broken, or ended early.
     CodingBroken = "coding-broken";
-    /// Content-Type says HTML of what is none, or something else of what is.
+    /// Content-Type claims HTML for a body that is not HTML, or another type for one that is.
     TypeMismatch = "type-mismatch";
-    /// A redirect to the very URL that was asked for.
+    /// A redirect to the requested URL itself.
     RedirectToItself = "redirect-to-itself";
-    /// 429 or 503: the server asks to be left alone for a while.
+    /// 429 or 503: the server asks for a pause.
     Overloaded = "overloaded";
-    /// 402: the page is to be paid for.
+    /// 402: the page requires payment.
     PaymentRequired = "payment-required";
-    /// A challenge in place of a page: crawlers are not let in.
+    /// A challenge in place of a page: the server blocks crawlers.
     Challenge = "challenge";
     /// The certificate was not acceptable; `tls.certificates = "record"` took it.
     Certificate = "certificate";
-    /// robots.txt is longer than what is read of it.
+    /// robots.txt is longer than the part that is read.
     RobotsOverLimit = "robots-over-limit";
-    /// Content-Length is no number; the body was read up to the end of the connection.
+    /// Content-Length is not a number; the body was read up to the end of the connection.
     LengthInvalid = "length-invalid";
-    /// The status line says another version than HTTP/1.0 to 1.9, such as `HTTP/1`.
+    /// The status line has another version than HTTP/1.0 to 1.9, such as `HTTP/1`.
     VersionOdd = "version-odd";
-    /// The body is in fewer content codings than it names; those that it is in were undone.
+    /// The body is in fewer content codings than it names; the actual ones were decoded.
     CodingMislabelled = "coding-mislabelled";
 }
 

@@ -28,7 +28,7 @@ macro_rules! choices {
         }
 
         impl std::str::FromStr for $name {
-            /// It is none of the words.
+            /// The text is not one of the words.
             type Err = ();
 
             fn from_str(word: &str) -> Result<$name, ()> {

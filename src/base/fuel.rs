@@ -1,9 +1,9 @@
-//! What it costs to judge a URL, counted.
+//! Counts the cost of judging a URL.
 //!
-//! Decides: a brain has no clock, so work is counted in units of about half a nanosecond: reading a rule, beginning a search, and
-//! the bytes that it passes over.
-//! Why a limit: paths and URLs are written by strangers, who must not hold up all other hosts of a shard with one of them.
-//! Invariants: what is spent never exceeds what there was by more than one search.
+//! Decides: a brain has no clock, so work is counted in units of about half a nanosecond: reading a rule, starting a
+//! search, and each byte searched.
+//! Why a limit: strangers write paths and URLs, and must not delay all other hosts of a shard with one of them.
+//! Invariants: the work done never exceeds the budget by more than one search.
 
 /// Work that may still be done, in units of about half a nanosecond.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -12,7 +12,7 @@ pub struct Fuel {
 }
 
 impl Fuel {
-    /// So many units.
+    /// A budget of `units` units.
     pub const fn new(units: u64) -> Fuel {
         Fuel { left: units }
     }
@@ -34,15 +34,15 @@ impl Fuel {
     }
 }
 
-/// No work was left to come to a verdict.
+/// There was not enough work left for a verdict.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OutOfFuel;
 
-/// For one verdict: 4 ms. 40,000 rules with a wildcard fit into a robots.txt of half a megabyte; this is enough for all of them
-/// on paths of 120 bytes, and for 4,000 of them, which no real file has, on paths of 2 KiB.
+/// For one verdict: 4 ms. 40,000 rules with a wildcard fit into a robots.txt of half a megabyte; this is enough for
+/// all of them on paths of 120 bytes, and for 4,000 of them, which no real file has, on paths of 2 KiB.
 pub const VERDICT_FUEL: u64 = 1 << 23;
 
-/// To look at a rule.
+/// The cost of reading a rule.
 pub const RULE_COST: u64 = 8;
-/// To begin a search, whose bytes count one each.
+/// The cost of starting a search, whose bytes cost one each.
 pub const SEARCH_COST: u64 = 64;

@@ -1,7 +1,8 @@
-//! Maps by numbers that nobody outside can choose: those of our own jobs, or of names under the crawl's secret.
+//! Maps keyed by numbers that no outsider can choose: those of our own jobs, or of names hashed under the crawl's
+//! secret.
 //!
-//! Decides: the standard library's hash holds against chosen keys and costs as much as the rest of a lookup. IntSet that
-//! are counted or keyed need no more than to be spread over a table.
+//! Decides: the standard library's hash resists chosen keys and costs as much as the rest of a lookup. Numbers that
+//! are counters or keyed hashes only need to be spread over a table.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -11,7 +12,7 @@ pub type IntMap<V, K = u64> = HashMap<K, V, BuildHasherDefault<Spread>>;
 /// A set of such numbers.
 pub type IntSet<K = u64> = HashSet<K, BuildHasherDefault<Spread>>;
 
-/// Spreads numbers that follow each other.
+/// Spreads consecutive numbers.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Spread(u64);
 
@@ -21,8 +22,8 @@ impl Hasher for Spread {
     }
 
     fn write_u64(&mut self, number: u64) {
-        // Fibonacci hashing: Knuth, The Art of Computer Programming, volume 3, section 6.4. Tables take the low bits and the
-        // high ones.
+        // Fibonacci hashing: Knuth, The Art of Computer Programming, volume 3, section 6.4. Tables use the low bits
+        // and the high ones.
         let spread = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         self.0 = spread ^ spread >> 32;
     }

@@ -1,5 +1,5 @@
-//! What all of ringcrawl's crates share: time, closed lists, small tables, a seeded generator. It knows no crawl and depends on
-//! nothing.
+//! Shared by all of ringcrawl's crates: time, closed lists, small tables, a seeded generator. It does not know what a
+//! crawl is and depends on nothing.
 //!
 //! ```
 //! use ringcrawl_base::time::{Duration, Instant};

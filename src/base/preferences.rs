@@ -1,9 +1,9 @@
-//! What a site says about the use of its content, once that is fetched.
+//! What a site says about the use of its content after fetching.
 //!
 //! Decides: the categories are those of the AIPREF vocabulary (draft-ietf-aipref-vocab), and two of our own: text and
-//! data mining (TDMRep), and "under a licence" (RSL), whose terms nobody here reads. What other conventions say is told in
-//! these words, so that one filter serves all. Where two statements differ, the stricter one holds
-//! ("Combining Preferences" there).
+//! data mining (TDMRep), and "under a licence" (RSL), whose terms we do not read. Other conventions are translated
+//! into these categories, so that one filter serves all. If two statements differ, the stricter one wins ("Combining
+//! Preferences" there).
 //!
 //! | convention | says | becomes |
 //! |---|---|---|
@@ -14,20 +14,20 @@
 //! | `noai` among robots directives | | `train-ai=n` |
 //! | `License` in robots.txt, `Link` with `rel=license` | an address | `license=n` |
 //!
-//! A dictionary that breaks the rules of RFC 9651 says nothing at all, and of a label that comes twice the last one counts
-//! ("Multiple Preferences" there).
-//! Invariants: pure, linear, no byte can cause a panic; what is said fits into two bytes.
-//! Leaves to others: where it was said (`robots`, `page`), what comes of it (`cli::store`): nothing is fetched or left unfetched
-//! for it.
+//! A dictionary that breaks the rules of RFC 9651 is ignored as a whole, and if a label occurs twice, the last one
+//! counts ("Multiple Preferences" there).
+//! Invariants: pure, linear, no byte can cause a panic; a value fits into two bytes.
+//! Leaves to others: the source of a statement (`robots`, `page`), its consequences (`cli::store`): it never affects
+//! what is fetched.
 
 use std::fmt::Write as _;
 
 /// A category of use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Use {
-    /// To be found.
+    /// To be found by search.
     Search,
-    /// As input of a generative model that is asked something.
+    /// As input of a generative model that answers a question.
     AiUse,
     /// To train a generative model.
     TrainAi,
@@ -62,7 +62,7 @@ impl Use {
     }
 }
 
-/// For which uses something was said, and what.
+/// The uses with a stated preference, and the preference.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Preferences {
     denied: u8,
@@ -70,7 +70,7 @@ pub struct Preferences {
 }
 
 impl Preferences {
-    /// This use is welcome, or it is not.
+    /// A preference for or against this use.
     pub fn of(one: Use, is_allowed: bool) -> Preferences {
         match is_allowed {
             true => Preferences { denied: 0, allowed: one.bit() },
@@ -126,25 +126,25 @@ impl Preferences {
         }
     }
 
-    /// Both, the stricter of which holds.
+    /// Both combined; the stricter one wins.
     #[must_use]
     pub fn and(mut self, other: Preferences) -> Preferences {
         self.add(other);
         self
     }
 
-    /// Something else was said, too.
+    /// Adds another statement.
     pub fn add(&mut self, other: Preferences) {
         self.denied |= other.denied;
         self.allowed |= other.allowed;
     }
 
-    /// Whether nothing was said.
+    /// Whether nothing is stated.
     pub fn is_empty(self) -> bool {
         self.denied | self.allowed == 0
     }
 
-    /// Whether this use is not wanted; what nothing was said about is.
+    /// Whether this use is unwanted; a use without a statement is not.
     pub fn denies(self, one: Use) -> bool {
         self.denied & one.bit() != 0
     }
@@ -160,7 +160,7 @@ impl Preferences {
         ((denied | allowed) & !KNOWN == 0).then_some(Preferences { denied, allowed })
     }
 
-    /// As a dictionary: `search=y, train-ai=n`; empty when nothing was said.
+    /// As a dictionary: `search=y, train-ai=n`; empty if nothing is stated.
     pub fn to_label(self) -> String {
         let mut label = String::new();
         for one in Use::ALL {
@@ -175,7 +175,7 @@ impl Preferences {
         label
     }
 
-    /// Reads what `to_label` wrote; what else is in it is ignored.
+    /// Reads what `to_label` wrote; anything else in it is ignored.
     pub fn of_label(label: &str) -> Preferences {
         let mut all = Preferences::default();
         for (name, value) in label.split(',').filter_map(|member| member.trim().split_once('=')) {
@@ -190,7 +190,8 @@ impl Preferences {
 /// The labels of draft-ietf-aipref-vocab ("Usage Category Labels").
 const AIPREF: [&str; 3] = ["search", "ai-use", "train-ai"];
 
-/// Gives each member of a dictionary to `take`, its value empty where that is no token; `None` when it is none.
+/// Passes each member of a dictionary to `take`, with an empty value if that is not a token; `None` if `text` is not
+/// a dictionary.
 fn dictionary<'a>(text: &'a [u8], mut take: impl FnMut(&'a [u8], &'a [u8])) -> Option<()> {
     let mut rest = spaces(text, b" ");
     while !rest.is_empty() {
@@ -224,12 +225,12 @@ fn key_of(text: &[u8]) -> Option<(&[u8], &[u8])> {
     split(text, is_key)
 }
 
-/// What `is_part` holds for, and the rest.
+/// The prefix for which `is_part` holds, and the rest.
 fn split(text: &[u8], is_part: impl Fn(&u8) -> bool) -> Option<(&[u8], &[u8])> {
     text.split_at_checked(text.iter().position(|byte| !is_part(byte)).unwrap_or(text.len()))
 }
 
-/// Bytes of the item if it is a token, nothing of other kinds; and the rest.
+/// The bytes of the item if it is a token, none for other kinds; and the rest.
 fn bare_item(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let (first, behind) = text.split_first()?;
     let quoted = |text: &'_ [u8]| {
@@ -299,15 +300,15 @@ mod tests {
             ("train-ai=y, search=n", "search=n, train-ai=y"),
             (" search=y;x=1;y=\"a,b\" ,\tai-use=n ", "ai-use=n, search=y"),
             ("", ""),
-            // Of the draft: parameters are not the value, and the last of a name counts.
+            // From the draft: parameters are not the value, and the last of a name counts.
             ("train-ai;allow=n, train-ai=y", "train-ai=y"),
             ("train-ai=y, train-ai, search=n, search=\"n\"", ""),
             ("train-ai;has;parameters=\"?\"", ""),
             ("bots=n, x-y=(1 \"a\" b;c=?1);d, search=n", "search=n"),
             ("a=1, b=-1.5, c=:aGk=:, d=?0, e=@17, f=%\"x\", g=\"\\\"\", search=n", "search=n"),
-            // Names of ours are none of theirs.
+            // Our own names are unknown there.
             ("tdm=n, license=n, search=y", "search=y"),
-            // What is no dictionary says nothing.
+            // An invalid dictionary is ignored.
             ("Train-AI=n", ""),
             ("search=n, Train-AI=n", ""),
             ("search=n,", ""),
@@ -348,7 +349,7 @@ mod tests {
         assert_eq!(all, Use::ALL.map(Some));
     }
 
-    /// Nothing can panic, and what is cut says less or nothing.
+    /// No bytes can cause a panic, and a truncated input states less or nothing.
     #[test]
     fn hostile_bytes() {
         let sample = b" search=y;x=\"\\\"\", ai-use=(1 b;c=?1);d, train-ai=n, e=@1, f=:a:, g=%\"%c3\"";

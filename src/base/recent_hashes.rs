@@ -1,11 +1,11 @@
-//! What came lately: bodies that were stored, and URLs that found no room.
+//! Recent items: bodies that were stored, and URLs that found no room.
 //!
-//! Decides: a table of a fixed size in which a newer hash takes an older one's slot. A site serves one page under many
-//! addresses that come close together, and pages name the same links again and again; who asks here wants to notice that, and
-//! needs no promise about a whole crawl.
-//! Invariants: memory is fixed; what never came is never called known, but for one in 2^64.
+//! Decides: a table of a fixed size in which a newer hash takes an older one's slot. A site serves one page under
+//! many addresses in short succession, and pages repeat the same links. The callers want to notice that, and need no
+//! promise about a whole crawl.
+//! Invariants: memory is fixed; a new item is never reported as known, except for one in 2^64.
 
-/// Hashes that came lately.
+/// Recently seen hashes.
 #[derive(Debug)]
 pub struct RecentHashes {
     slots: Box<[u64]>,
@@ -18,7 +18,7 @@ impl Default for RecentHashes {
 }
 
 impl RecentHashes {
-    /// Takes a hash; whether the same one came not long ago.
+    /// Takes a hash; returns whether the same one was seen recently.
     pub fn is_again(&mut self, hash: u64) -> bool {
         let index = hash as usize % SLOTS;
         self.slots.get_mut(index).is_some_and(|slot| std::mem::replace(slot, hash) == hash)
@@ -29,12 +29,12 @@ impl RecentHashes {
         self.is_again(hash);
     }
 
-    /// A hash is as if it had not come.
+    /// Makes a hash unseen.
     pub fn forget(&mut self, hash: u64) {
         self.slots.get_mut(hash as usize % SLOTS).filter(|slot| **slot == hash).into_iter().for_each(|slot| *slot = 0);
     }
 
-    /// Whether it came not long ago.
+    /// Whether it was seen recently.
     pub fn holds(&self, hash: u64) -> bool {
         self.slots.get(hash as usize % SLOTS) == Some(&hash)
     }

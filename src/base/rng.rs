@@ -1,7 +1,7 @@
 //! A small seeded generator (SplitMix64) for simulations, the synthetic web and tests.
 //!
-//! Decides: the same seed gives the same sequence on every machine and in every version; nothing secret may
-//! depend on it.
+//! Decides: the same seed gives the same sequence on every machine and in every version; nothing secret may depend on
+//! it.
 
 /// SplitMix64 (Steele, Lea, Flood 2014).
 #[derive(Clone, Debug)]
@@ -38,12 +38,12 @@ impl Rng {
         self.below(len as u64) as usize
     }
 
-    /// One of a list, which has some.
+    /// An element of a list, which must not be empty.
     pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.index(from.len())]
     }
 
-    /// So many bytes.
+    /// `count` random bytes.
     pub fn bytes(&mut self, count: usize) -> Vec<u8> {
         (0..count).map(|_| self.next() as u8).collect()
     }

@@ -1,12 +1,12 @@
-//! What a thread of the crawler is doing now, told in one byte.
+//! What a thread of the crawler is doing now, in one byte.
 //!
-//! Decides: the stages are a closed list. A mark is two plain stores of a byte of the thread's own, so it is always
-//! on: code does not change when somebody measures. Who measures reads the byte from a signal handler on the same
-//! thread (`ring::Sampler`). A thread may also show its stage in a byte of somebody else's ([`show`]), for whoever watches
-//! it from outside (`ring::Heart`). Nothing is decided by either.
-//! Invariants: a mark ends where it began, so a stage that calls another is itself again afterwards; no mark lives
-//! across an `.await`, or the next task would work under it: [`during`] marks a future poll by poll.
-//! Limits: work that no mark covers is `Ring`: the runtime, the kernel and what is done between two marks.
+//! Decides: the stages are a closed list. A mark is two plain stores to a byte of the thread's own, so it is always
+//! on: measuring does not change the code. A profiler reads the byte from a signal handler on the same thread
+//! (`ring::Sampler`). A thread may also show its stage in an external byte ([`show`]), for observers on other threads
+//! (`ring::Heart`). No decision depends on either.
+//! Invariants: a mark ends where it began, so a stage that calls another is current again afterwards; no mark lives
+//! across an `.await`, or the next task would run under it: [`during`] marks a future poll by poll.
+//! Limits: unmarked work is `Ring`: the runtime, the kernel and anything between two marks.
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -36,29 +36,29 @@ macro_rules! stages {
 stages! {
     /// The kernel, io_uring, the runtime, and a fetch's own steps between the stages below.
     Ring = "ring",
-    /// Asking for names and reading the answers.
+    /// DNS queries and their answers.
     Dns = "dns",
-    /// Handshakes, and the cipher of what is sent and received.
+    /// Handshakes, encryption and decryption.
     Tls = "tls",
-    /// Requests written; heads, framing and chunks read.
+    /// Writing requests; reading heads, framing and chunks.
     Http = "http",
-    /// Content codings undone.
+    /// Content decoding.
     Decode = "decode",
-    /// Pages searched for links, with charset and entities.
+    /// Searching pages for links, including charset and entities.
     Scan = "scan",
-    /// Links resolved and made canonical, and read back.
+    /// Resolving and canonicalizing links, and reading them back.
     Url = "url",
-    /// Fingerprints compared with the set of those seen.
+    /// Comparing fingerprints with the set of those seen.
     Visited = "visited",
-    /// Hosts, queues, delays, and what robots.txt says.
+    /// Hosts, queues, delays, and robots.txt rules.
     Frontier = "frontier",
-    /// Whose a URL is; batches for other shards, and from them.
+    /// Assigning URLs to shards; batches to and from other shards.
     Exchange = "exchange",
-    /// Records: heads, digests, compression, index; segments handed to the disk.
+    /// Records: heads, digests, compression, index; handing segments to the disk.
     Store = "store",
     /// The logs' entries and blocks.
     Journal = "journal",
-    /// The shard's loop, and a page's way between the stages.
+    /// The shard's loop, and the path of a page between the stages.
     Other = "other",
 }
 
@@ -84,7 +84,7 @@ fn set(stage: u8) {
     }
 }
 
-/// Marks what follows as `stage`, until the mark is dropped. Not to be held across an `.await`.
+/// Marks the following work as `stage`, until the mark is dropped. Must not be held across an `.await`.
 #[inline]
 #[must_use = "the stage ends when the mark is dropped"]
 pub fn enter(stage: Stage) -> Mark {
@@ -103,7 +103,7 @@ pub async fn during<F: Future>(stage: Stage, future: F) -> F::Output {
     .await
 }
 
-/// A stage under way; what was before comes back when it is dropped.
+/// A stage in progress; the previous one returns when it is dropped.
 #[derive(Debug)]
 pub struct Mark {
     before: u8,
@@ -117,8 +117,8 @@ impl Drop for Mark {
     }
 }
 
-/// The number of the stage that the calling thread is in. Fit for signal handlers: the byte is made with its thread, so
-/// looking at it allocates and registers nothing.
+/// The number of the stage that the calling thread is in. Safe in signal handlers: the byte is created with its
+/// thread, so reading it allocates and registers nothing.
 pub fn now() -> u8 {
     NOW.with(|now| now.load(Ordering::Relaxed))
 }

@@ -1,6 +1,6 @@
 //! The folder of one test.
 //!
-//! Invariants: it is new, no other test has it, and it is removed with its value, also when the test fails.
+//! Invariants: it is new and unique, and it is removed with its value, even if the test fails.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ impl TempFolder {
         TempFolder(path)
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -35,7 +35,7 @@ impl TempFolder {
         self.at(name)
     }
 
-    /// Every file below `name` with its content, every folder with none: two are equal when nothing was touched.
+    /// Every file below `name` with its content, every folder with none: two results are equal if nothing changed.
     pub fn content(&self, name: &str) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
         let mut content = BTreeMap::new();
         let mut paths = vec![self.0.join(name)];

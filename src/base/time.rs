@@ -1,4 +1,4 @@
-//! Time as the brain sees it: a number handed in by the hands.
+//! Time as the brain sees it: a number passed in by the hands.
 //!
 //! Decides: instants are our own `u64` nanoseconds since the crawl process started, because the standard
 //! library's cannot be built from a number, and a simulator must build them. There is no `now()` here:
@@ -60,27 +60,27 @@ impl fmt::Debug for Instant {
     }
 }
 
-/// Wall-clock time in microseconds since 1970-01-01T00:00:00Z, for what is written into records.
+/// Wall-clock time in microseconds since 1970-01-01T00:00:00Z, for use in records.
 ///
-/// Never used to order or to wait: the wall clock may jump. What must hold by the calendar goes by [`WallClock`].
+/// Never used to order or to wait: the wall clock may jump. Calendar times use [`WallClock`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct UnixTime(u64);
 
-/// How the wall clock stands to the clock of instants. It changes when the machine's clock is set.
+/// The offset between the wall clock and the clock of instants. It changes when the machine's clock is set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct WallClock {
-    /// What it would have said at [`Instant::ZERO`], in microseconds since 1970; less than zero for a clock that was set to
-    /// 1970 since.
+    /// The wall clock's time at [`Instant::ZERO`], in microseconds since 1970; negative if the clock was set to 1970
+    /// since.
     zero_micros: i64,
 }
 
 impl WallClock {
-    /// The clock that says `wall` at `now`.
+    /// The clock that reads `wall` at `now`.
     pub fn reading(now: Instant, wall: UnixTime) -> WallClock {
         WallClock { zero_micros: micros(wall.0).saturating_sub(micros(now.0 / 1_000)) }
     }
 
-    /// What it says at `now`.
+    /// Its reading at `now`.
     pub fn at(self, now: Instant) -> UnixTime {
         UnixTime(self.zero_micros.saturating_add(micros(now.0 / 1_000)).max(0).unsigned_abs())
     }
@@ -90,7 +90,7 @@ impl WallClock {
         self.at(now).0 / 1_000_000
     }
 
-    /// By how much the two differ.
+    /// The difference between the two.
     pub fn distance(self, other: WallClock) -> Duration {
         Duration::from_micros(self.zero_micros.abs_diff(other.zero_micros))
     }

@@ -9,7 +9,7 @@ pub enum Truncated {
     Time,
     /// The peer closed or reset before the end.
     Disconnect,
-    /// Framing or content coding broke midway; what came before is kept.
+    /// Framing or content coding broke midway; the bytes before that are kept.
     Unspecified,
 }
 

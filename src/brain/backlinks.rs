@@ -1,22 +1,24 @@
 //! How many different sites link to a site, counted in sixteen bytes.
 //!
-//! Decides: HyperLogLog (Flajolet, Fusy, Gandouet, Meunier, "HyperLogLog: the analysis of a near-optimal cardinality estimation
-//! algorithm", 2007) with 32 registers of four bits. Of a link between sites its target and a *mark* are kept: which register it
-//! belongs to, and what it would write there. So a link is ten bytes in messages and in the log, and counts once, however often and
-//! in whatever order it comes, and by whichever shard.
-//! Why a sketch: the number decides how many thousand pages a site may have; a fifth more or less does not matter. Exact sets of
-//! the sites that link to a large one would be the largest thing in memory.
-//! Invariants: a site's own links do not count. Marks are made under the crawl's secret, so nobody outside can choose them.
+//! Decides: HyperLogLog (Flajolet, Fusy, Gandouet, Meunier, "HyperLogLog: the analysis of a near-optimal cardinality
+//! estimation algorithm", 2007) with 32 registers of four bits. A link between sites is kept as its target and a
+//! *mark*: which register it belongs to, and what it would write there. So a link is ten bytes in messages and in the
+//! log. It counts once, however often it comes, in any order and from any shard.
+//! Why a sketch: the number decides how many thousand pages a site may have; a fifth more or less does not matter.
+//! Exact sets of the sites that link to a large one would be the largest thing in memory.
+//! Invariants: a site's own links do not count. Marks are made under the crawl's secret, so outsiders cannot choose
+//! them.
 //! Limits: the standard error is 18 %, 14 % up to ten sites; the highest count is some 700,000.
 
 use ringcrawl_url::SiteKey;
 
-/// A link from a site to another one, as it is counted.
+/// A link from a site to another one, as counted.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct SiteLink {
     /// The number of the site that it leads to.
     pub to: u64,
-    /// What the linking site leaves in that one's sketch: a register in the lower five bits, a rank in the four above.
+    /// What the linking site writes to the target's sketch: a register in the lower five bits, a rank in the four
+    /// above.
     pub mark: u16,
 }
 
@@ -31,7 +33,7 @@ impl SiteLink {
     /// Length of its bytes.
     pub const BYTES: usize = 10;
 
-    /// A link between two sites; `None`: they are one.
+    /// A link between two sites; `None` if they are the same.
     pub fn new(from: SiteKey, to: SiteKey) -> Option<SiteLink> {
         (from != to).then(|| {
             // A site that ranks high for one target need not for another.
@@ -41,7 +43,7 @@ impl SiteLink {
         })
     }
 
-    /// A number by which links are told apart whose marks differ.
+    /// A number that differs between links with different marks.
     pub fn number(self) -> u64 {
         self.to.wrapping_add(mixed(self.mark.into()))
     }
@@ -52,7 +54,7 @@ impl SiteLink {
         out.extend_from_slice(&self.mark.to_le_bytes());
     }
 
-    /// The links that these bytes are; `None` if they are none.
+    /// The links in these bytes; `None` if they are invalid.
     pub fn all_from_bytes(bytes: &[u8]) -> Option<impl Iterator<Item = SiteLink>> {
         let (links, rest) = bytes.as_chunks::<{ SiteLink::BYTES }>();
         let link = |bytes: &[u8; SiteLink::BYTES]| {
@@ -64,7 +66,7 @@ impl SiteLink {
 }
 
 impl LinkingSites {
-    /// Takes the mark of a link; whether it tells of a site that was not counted.
+    /// Adds the mark of a link. Returns whether it reveals a site that was not counted.
     pub fn add(&mut self, mark: u16) -> bool {
         let (register, rank) = (mark % REGISTERS, u64::from((mark >> REGISTER_BITS).min(RANK_MAX)));
         let (word, shift) = (usize::from(register / 16), 4 * (register % 16));
@@ -86,7 +88,7 @@ impl LinkingSites {
         }
         let registers = f64::from(REGISTERS);
         let estimate = ALPHA * registers * registers / sum;
-        // Few sites are counted better by the registers that none has touched.
+        // For few sites, counting the untouched registers is more precise.
         let is_small = estimate <= 2.5 * registers && zeros > 0;
         let count = if is_small { registers * (registers / f64::from(zeros)).ln() } else { estimate };
         count.round() as u64
@@ -126,7 +128,7 @@ mod tests {
         sites
     }
 
-    /// Against exact sets: the root of the mean square of the relative error, of 400 sites each.
+    /// Compared with exact sets: the root mean square of the relative error, of 400 sites each.
     #[test]
     fn the_error_is_what_is_stated() {
         for (count, bound) in
@@ -167,7 +169,7 @@ mod tests {
         let back = |bytes: &[u8]| SiteLink::all_from_bytes(bytes).map(Iterator::collect::<Vec<_>>);
         assert_eq!(back(&bytes), Some(links));
         assert_eq!((back(&bytes[1..]), back(b"")), (None, Some(vec![])));
-        // Whatever bytes come, a sketch takes them.
+        // A sketch accepts any bytes.
         let mut sites = LinkingSites::default();
         for mark in 0..=u16::MAX {
             sites.add(mark);

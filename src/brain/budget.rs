@@ -1,13 +1,13 @@
 //! How many pages a crawl may still fetch: `crawl.pages_max`, for all shards together.
 //!
-//! Decides: a shard takes a page's place before it fetches and gives it back when what came was none, so that the crawl
-//! stores exactly `pages_max` pages when there are so many, whatever the number of shards. One atomic a page, and only
-//! in a crawl that has a limit: a crawl without one shares nothing here.
-//! Invariants: places out and pages stored are never more than `pages_max` together.
+//! Decides: a shard takes a slot before it fetches a page and gives it back if the response was not a page. So the
+//! crawl stores exactly `pages_max` pages if there are so many, whatever the number of shards. One atomic a page, and
+//! only in a crawl with a limit: a crawl without one shares nothing here.
+//! Invariants: taken slots and stored pages together never exceed `pages_max`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The places that are left.
+/// The free slots.
 #[derive(Debug)]
 pub struct PageBudget {
     left: Option<AtomicU64>,
@@ -19,13 +19,13 @@ impl PageBudget {
         PageBudget { left: (pages_max > 0).then(|| AtomicU64::new(pages_max)) }
     }
 
-    /// Takes a place; `false` when none is left, which others may give back.
+    /// Takes a slot; `false` if none is left, though others may be given back.
     pub fn take(&self) -> bool {
         let Some(left) = &self.left else { return true };
         left.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(1)).is_ok()
     }
 
-    /// Gives a place back.
+    /// Gives a slot back.
     pub fn give_back(&self) {
         if let Some(left) = &self.left {
             left.fetch_add(1, Ordering::AcqRel);

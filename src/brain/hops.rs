@@ -1,26 +1,25 @@
 //! Hops: how far a URL is from a seed, in the 16 bits that travel with it.
 //!
 //! Decides: links are counted from the seed, redirects from the last link, because that is what each limit is about:
-//! `scope.depth_max` ends a walk that goes ever deeper, `scope.redirects_max` one server that sends a crawler around. Hops
-//! off-site are counted from the seeds' sites, as rules of the scope have them (`scope`).
-//! Eight bits for links, two for hops off-site and five for redirects, so that batches, journals and queues hold no byte more
-//! for it. The last one says that the URL is deferred: its page advised against it, so its weight begins lower
-//! (`kinds`), or it is another shard's where shards cross over.
-//! What a page embeds, such as an image, is told by the five bits for redirects, of which there are more than
-//! anybody follows: up to
-//! [`REDIRECTS_MAX`] they are the redirects to a link, above that those to an embed, and the highest number stands for too many.
-//! No further bit is free, and a bit of these five would leave 14 redirects, where browsers follow 20.
-//! That a robots.txt, an index or a page names the URL as a sitemap travels with it, as the server's own word for
-//! it may be anything. Such a way
-//! is written under the highest number, too: the bits for links are four for its depth and four for its indexes and redirects.
-//! What is deeper than [`SITEMAP_LINKS_MAX`] links, or further, is a way like others.
-//! An embed is as deep as its page, which cannot be had whole without it, so `scope.depth_max` does not cut it off.
-//! A limit below what can be counted lies below a count that has stopped, too.
-//! Invariants: a number of links below 256 without a redirect, on a seed's site, is written as itself; all counts stop at their
-//! highest. The target of a redirect is deferred, and is an embed, where what redirects is; a link is neither by itself.
+//! `scope.depth_max` ends a walk that goes ever deeper, `scope.redirects_max` one server that sends a crawler around.
+//! Hops off-site are counted from the seeds' sites, as rules of the scope use them (`scope`).
+//! Links have eight bits, hops off-site two and redirects five, so that batches, journals and queues need no further
+//! byte. The last bit says that the URL is deferred: its page advised against it, so its weight begins lower
+//! (`kinds`), or it belongs to another shard while shards cross over.
+//! Embeds, such as images, are encoded in the five bits for redirects, which can hold more than any client follows.
+//! Up to [`REDIRECTS_MAX`] they are the redirects to a link, above that those to an embed, and the highest number
+//! stands for too many. There is no free bit left, and a bit of these five would leave 14 redirects, where browsers
+//! follow 20.
+//! That a robots.txt, an index or a page names the URL as a sitemap travels with it, because the server's own type
+//! for it may be anything. This is written under the highest number, too: of the bits for links, four hold its depth
+//! and four its indexes and redirects. URLs deeper than [`SITEMAP_LINKS_MAX`] links, or further away, lose the mark.
+//! An embed is as deep as its page, which is incomplete without it, so `scope.depth_max` does not cut it off.
+//! Limits below the countable maximum also apply to saturated counts.
+//! Invariants: a number of links below 256 without a redirect, on a seed's site, is written as itself; all counts
+//! saturate. The target of a redirect is deferred, or an embed, if its source is; a link is neither by itself.
 
-/// Links followed from a seed, hops off-site, redirects followed since the last link, whether a page embeds it, and whether it is
-/// deferred.
+/// Links followed from a seed, hops off-site, redirects followed since the last link, whether a page embeds it, and
+/// whether it is deferred.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Hops(u16);
 
@@ -28,45 +27,45 @@ pub struct Hops(u16);
 pub const LINKS_MAX: u16 = (1 << LINK_BITS) - 1;
 /// Most hops off-site that can be counted.
 pub const OFFSITE_MAX: u16 = (1 << OFFSITE_BITS) - 1;
-/// Most redirects in a row to a link that can be counted; what has more has [`TOO_MANY`].
+/// Most redirects in a row to a link that can be counted; beyond that it is [`TOO_MANY`].
 pub const REDIRECTS_MAX: u16 = 20;
-/// The same to what a page embeds.
+/// The same for an embed.
 pub const EMBED_REDIRECTS_MAX: u16 = TOO_MANY - 1 - EMBED;
-/// More redirects than anybody follows.
+/// More redirects than any client follows.
 pub const TOO_MANY: u16 = (1 << REDIRECT_BITS) - 1;
 const LINK_BITS: u32 = 8;
 const OFFSITE_BITS: u32 = 2;
 const REDIRECT_BITS: u32 = 5;
 const REDIRECT_SHIFT: u32 = LINK_BITS + OFFSITE_BITS;
-/// What stands in the bits for redirects of an embed without one.
+/// The redirect bits of an embed without a redirect.
 const EMBED: u16 = REDIRECTS_MAX + 1;
-/// What stands there of one with as many as are followed.
+/// The redirect bits of an embed with as many redirects as are followed.
 const LAST_EMBED: u16 = TOO_MANY - 1;
 const DEFERRED: u16 = 1 << (REDIRECT_SHIFT + REDIRECT_BITS);
-/// Most links to what is known as a sitemap.
+/// Most links to a known sitemap.
 pub const SITEMAP_LINKS_MAX: u16 = (1 << SITEMAP_SHIFT) - 1;
-/// Most indexes and redirects in a row to it.
+/// Most indexes and redirects in a row to a known sitemap.
 pub const SITEMAP_REDIRECTS_MAX: u16 = NO_SITEMAP - 1;
 const SITEMAP_SHIFT: u32 = 4;
-/// What stands there of a way with too many redirects.
+/// The value for too many redirects.
 const NO_SITEMAP: u16 = (1 << (LINK_BITS - SITEMAP_SHIFT)) - 1;
 
 impl Hops {
-    /// Stands in logs in place of the way to a link that left the scope. So many redirects are never followed
-    /// (`scope.redirects_max`), so it is no way.
+    /// Stands in logs for links that left the scope. So many redirects are never followed (`scope.redirects_max`), so
+    /// no other URL has this value.
     pub const EXTERNAL: Hops = Hops(u16::MAX);
 
-    /// From the bits that a batch holds.
+    /// From the bits in a batch.
     pub const fn from_bits(bits: u16) -> Hops {
         Hops(bits)
     }
 
-    /// The bits that a batch holds.
+    /// The bits in a batch.
     pub const fn bits(self) -> u16 {
         self.0
     }
 
-    /// Links from the seed; of a way with too many redirects [`SITEMAP_LINKS_MAX`] at most.
+    /// Links from the seed; with too many redirects at most [`SITEMAP_LINKS_MAX`].
     pub const fn links(self) -> u16 {
         let links = self.0 & LINKS_MAX;
         if self.steps() == TOO_MANY { links & SITEMAP_LINKS_MAX } else { links }
@@ -77,7 +76,8 @@ impl Hops {
         (self.0 >> LINK_BITS) & OFFSITE_MAX
     }
 
-    /// Redirects since the last link, or since the page that embeds it. An index is one to its sitemaps.
+    /// Redirects since the last link, or since the page that embeds it. An index counts as a redirect to its
+    /// sitemaps.
     pub const fn redirects(self) -> u16 {
         let steps = self.steps();
         match self.is_embed() {
@@ -92,7 +92,7 @@ impl Hops {
         self.steps() == TOO_MANY && self.of_sitemap() < NO_SITEMAP
     }
 
-    /// The same way, to what is named there as a sitemap. What is embedded is none.
+    /// The same hops, to a URL named as a sitemap. An embed cannot be one.
     pub const fn sitemap(self) -> Hops {
         let (links, redirects) = (self.links(), self.redirects());
         if self.is_embed() || links > SITEMAP_LINKS_MAX || redirects > SITEMAP_REDIRECTS_MAX {
@@ -116,12 +116,12 @@ impl Hops {
         self.0 & DEFERRED != 0
     }
 
-    /// The same way, of a URL that is deferred.
+    /// The same hops, deferred.
     pub const fn deferred(self) -> Hops {
         Hops(self.0 | DEFERRED)
     }
 
-    /// The same way, with so many hops off-site.
+    /// The same, with `hops` hops off-site.
     pub const fn with_offsite(self, hops: u16) -> Hops {
         let hops = if hops < OFFSITE_MAX { hops } else { OFFSITE_MAX };
         Hops(self.0 & !(OFFSITE_MAX << LINK_BITS) | hops << LINK_BITS)
@@ -133,7 +133,7 @@ impl Hops {
         Hops(links).with_offsite(self.offsite())
     }
 
-    /// What the page there embeds.
+    /// An embed of the page there.
     pub const fn embed(self) -> Hops {
         Hops(self.links() | EMBED << REDIRECT_SHIFT).with_offsite(self.offsite())
     }
@@ -143,7 +143,7 @@ impl Hops {
         match self.steps() {
             TOO_MANY if self.is_sitemap() => self.with(self.redirects() + 1, self.links()).sitemap(),
             TOO_MANY => self,
-            // Nothing is between too many to a link and too many to an embed.
+            // There is no value between too many for a link and too many for an embed.
             REDIRECTS_MAX | LAST_EMBED => {
                 let links = if self.links() < SITEMAP_LINKS_MAX { self.links() } else { SITEMAP_LINKS_MAX };
                 self.with(TOO_MANY, links | NO_SITEMAP << SITEMAP_SHIFT)
@@ -152,7 +152,7 @@ impl Hops {
         }
     }
 
-    /// The same hops off-site, deferred as it is, with these bits for redirects and for links.
+    /// The same hops off-site and the same deferral, with these bits for redirects and for links.
     const fn with(self, steps: u16, links: u16) -> Hops {
         Hops(self.0 & (DEFERRED | OFFSITE_MAX << LINK_BITS) | steps << REDIRECT_SHIFT | links)
     }
@@ -208,7 +208,8 @@ mod tests {
         assert!(!hops.is_deferred() && !hops.redirect().is_deferred());
     }
 
-    /// Of every way that is followed: links, redirects and hops off-site are what they were, and what it leads to is as from any other.
+    /// For all hops that are followed: links, redirects and hops off-site are unchanged, and links from there count
+    /// as from any other.
     #[test]
     fn a_sitemap_is_as_far_as_what_names_it() {
         let mut marked = 0;
@@ -233,7 +234,7 @@ mod tests {
         assert!(marked > 1_000 && !Hops::EXTERNAL.is_sitemap() && !Hops::default().is_sitemap());
     }
 
-    /// Of every way: an embed is as deep and as far off-site as its page, and a link from it is one further.
+    /// For all hops: an embed is as deep and as far off-site as its page, and a link from it is one further.
     #[test]
     fn an_embed_is_as_deep_as_its_page() {
         for page in (0..=u16::MAX).map(Hops::from_bits) {

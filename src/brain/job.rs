@@ -12,7 +12,7 @@ use ringcrawl_url::Url;
 /// A host's slot in its shard's frontier.
 pub type HostId = u32;
 
-/// What one job asks for.
+/// The purpose of a job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum JobKind {
     /// The addresses of the host of `url`.
@@ -36,50 +36,51 @@ pub struct FetchJob {
     pub url: Url,
     /// Where; `None` for `Resolve` alone.
     pub addr: Option<IpAddr>,
-    /// Of `Resolve`: both families are asked for, not the second only where the first has no address.
+    /// For `Resolve`: look up both families, not the second only if the first has no address.
     pub both_families: bool,
-    /// Other addresses of the host, for when that one does not answer; each needs a turn of its own. Empty where an
+    /// Other addresses of the host, for when that one does not answer; each needs a turn of its own. Empty if an
     /// address is known to work.
     pub others: Vec<IpAddr>,
-    /// What was claimed in the ledger for it, until `deadline` and some more.
+    /// The turns claimed in the ledger for it, until `deadline` and some more.
     pub turns: Turns,
-    /// Of a page: the URL's number in its shard's URL log.
+    /// For a page: the URL's number in its shard's URL log.
     pub number: u64,
-    /// The way from a seed, as the bits of `Hops`.
+    /// The distance from a seed, as the bits of `Hops`.
     pub depth: u16,
-    /// Of a page: which page linked to it first, as far as the shard remembers.
+    /// For a page: which page linked to it first, if the shard remembers.
     pub via: Option<Box<str>>,
     /// How many times this was tried before: 0 the first time.
     pub attempt: u8,
     /// When it begins.
     pub began: Instant,
-    /// When its request ended, where what came of it waits: to be read, or until it is known whether it counts.
+    /// When its request ended, if its result waits: to be read, or until it is known whether it counts.
     pub ended: Option<Instant>,
     /// When the hands must have given up.
     pub deadline: Instant,
-    /// The deadline is sooner than `fetch.deadline` has it, for want of places: what is cut by it is tried again, not kept.
+    /// The deadline is earlier than `fetch.deadline`, because slots are short: a body that it cuts is retried, not
+    /// kept.
     pub is_hurried: bool,
-    /// Of a page: no page of its own site was known to link to it.
+    /// For a page: no page of its own site was known to link to it.
     pub is_strangers: bool,
-    /// What the page is worth is to be known ([`crate::kinds`]).
+    /// The page is examined for its worth ([`crate::kinds`]).
     pub is_examined: bool,
-    /// Of a page: what robots.txt says about its use, where it says anything.
+    /// For a page: what robots.txt says about its use, if anything.
     pub usage: Option<Box<Usage>>,
-    /// Fetches of its site were slow lately.
+    /// Fetches of its site were slow recently.
     pub is_of_slow_site: bool,
-    /// How long the host is left alone after this request at least.
+    /// The host rests at least this long after this request.
     pub rest: Duration,
-    /// How it failed, where more is known of that than its outcome says.
+    /// How it failed, if more is known than its outcome says.
     pub told: Option<Box<str>>,
 }
 
 impl FetchJob {
-    /// When its request ended, where it counts now.
+    /// When its request ended, if it counts now.
     pub fn ended(&self, now: Instant) -> Instant {
         self.ended.unwrap_or(now)
     }
 
-    /// How long it took, where it counts now.
+    /// How long it took, if it counts now.
     pub fn took(&self, now: Instant) -> Duration {
         self.ended(now).since(self.began)
     }

@@ -2,9 +2,9 @@
 //!
 //! Decides: buckets that grow by a power of two every 32, so a value is known to 1 part in 32 over seven decades in
 //! the memory of a few pages; each bucket is a counter with one writer, like all of `stats`. The reader folds the
-//! buckets into an HDR histogram and asks that for percentiles.
-//! Invariants: only the owning shard's thread records; a bucket never falls, so a time between two looks is the
-//! difference of them.
+//! buckets into an HDR histogram and takes percentiles from it.
+//! Invariants: only the owning shard's thread records; a bucket never falls, so the difference of two snapshots
+//! covers the time between them.
 //! Limits: whole microseconds; longer than [`MICROS_MAX`] counts as that.
 
 use hdrhistogram::Histogram;
@@ -13,11 +13,11 @@ use crate::stats::Counter;
 use crate::transaction::Transaction;
 use ringcrawl_base::time::Duration;
 
-/// Buckets for each power of two: the error is at most 1 part in so many.
+/// Buckets for each power of two: the error is at most 1 part in this many.
 const STEPS: usize = 32;
 /// log2 of `STEPS`.
 const STEPS_LOG2: usize = STEPS.trailing_zeros() as usize;
-/// Longest time told apart, in microseconds: 2^32 are 71 minutes.
+/// The longest time that is distinguished, in microseconds: 2^32 are 71 minutes.
 const MICROS_MAX: u64 = (1 << 32) - 1;
 /// One bucket a microsecond up to `STEPS`, then `STEPS` for each power of two.
 const BUCKETS: usize = STEPS * (32 - STEPS_LOG2 + 1);
@@ -38,7 +38,7 @@ macro_rules! parts {
 }
 
 parts! {
-    /// A name asked for, until its addresses are there; waiting for a turn to ask included.
+    /// From the request for a name until its addresses are there, including the wait for a turn.
     dns,
     /// TCP connect.
     connect,

@@ -1,8 +1,8 @@
 //! The brain: everything that is decided in a crawl, and nothing that touches a machine.
 //!
 //! The brain of a [`shard`] is a plain value: no clock, socket, file or random source. It takes in what happened
-//! ([`shard::Input`]) and says what to do ([`shard::Effect`]). The crawler's pump carries that to the hands; the simulator is
-//! a second pump with a virtual clock, a fake web and a fake disk.
+//! ([`shard::Input`]) and says what to do ([`shard::Effect`]). The crawler's pump carries that to the hands; the
+//! simulator is a second pump with a virtual clock, a fake web and a fake disk.
 //!
 //! # The life of a page
 //!
@@ -25,7 +25,7 @@
 //! assert_eq!(of("https://example.org/a"), of("http://www.example.org/b"));
 //! ```
 
-// What everything speaks.
+// What all modules share.
 pub mod budget;
 pub mod job;
 pub mod latency;
@@ -37,7 +37,7 @@ pub mod transaction;
 pub mod trouble;
 pub mod waits;
 
-// In the order of a page's way.
+// In the order of the page path.
 pub mod backlinks;
 pub mod route;
 pub mod site_shares;

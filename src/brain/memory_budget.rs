@@ -1,12 +1,12 @@
 //! What a shard may hold in memory, divided among all that grows: `crawl.ram_bytes_max`.
 //!
-//! Decides: each limit of the configuration has a price in bytes, at worst. What a shard needs whatever it crawls is taken
-//! first, then a reserve for the allocator; the rest is shared by weight among what grows with the crawl, and nothing gets
+//! Decides: each limit of the configuration has a worst-case price in bytes. The fixed needs of a shard come first,
+//! then a reserve for the allocator. The rest is shared by weight among what grows with the crawl, and nothing gets
 //! more than its own key asks for. So a key is an upper limit, and the budget may lower it: [`MemoryBudget::limit`].
-//! Everything that a stranger can make larger has its price here, so that the sum is kept whatever comes.
-//! Invariants: the parts together are never more than a shard's bytes; a larger budget lowers no limit.
-//! Limits: prices are what was measured or bounded elsewhere, and are named below; a part that costs more breaks the promise,
-//! which is why attacks are run against it (`tests/hostile/`).
+//! Everything that outsiders can enlarge has its price here, so the sum always holds.
+//! Invariants: the parts together never exceed a shard's bytes; a larger budget lowers no limit.
+//! Limits: prices were measured or bounded elsewhere, and are named below; a part that costs more breaks the promise,
+//! so attacks are run against it (`tests/hostile/`).
 
 use std::fmt;
 
@@ -44,12 +44,12 @@ struct Limits {
     originals_bytes: u64,
 }
 
-/// A budget that holds no crawl, in words.
+/// A budget too small for any crawl, in words.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "a shard needs {} of memory and has {}, as {} are for {shards}: raise crawl.ram_bytes_max, or lower crawl.shards, \
      exchange.waiting_bytes_max or exchange.rings_bytes_max",
-    // Rounded up, or it might be what there is already.
+    // Rounded up; otherwise it might equal what there is already.
     mebibytes((.needed / .shards).next_multiple_of(1 << 20)),
     mebibytes(.bytes / .shards),
     mebibytes(*.bytes)
@@ -69,7 +69,8 @@ struct Part {
 }
 
 impl MemoryBudget {
-    /// Divides `bytes`, the memory of a crawl of `config` on `shards` shards; whether options of seeds bound what sites cost.
+    /// Divides `bytes`, the memory of a crawl of `config` on `shards` shards; `bounds_sites` says whether options of
+    /// seeds bound the cost of sites.
     pub fn new(config: &Config, shards: u16, bytes: u64, bounds_sites: bool) -> Result<MemoryBudget, TooSmall> {
         let shards = u64::from(shards.max(1));
         let shard_bytes = bytes / shards;
@@ -163,7 +164,8 @@ impl MemoryBudget {
         })
     }
 
-    /// Lowers the limits of `config` to what the memory holds; those that were lowered, as keys with their new values.
+    /// Lowers the limits of `config` to what the memory holds. Returns those that were lowered, as keys with their
+    /// new values.
     pub fn limit(&self, config: &mut Config) -> Vec<String> {
         let Limits { fetches, idle_connections, body_wire_bytes, body_bytes, urls, hosts, .. } = self.limits;
         let Limits {
@@ -224,7 +226,7 @@ impl MemoryBudget {
         lowered
     }
 
-    /// What bodies that are not worked off may hold, a shard, beyond [`BODY_BYTES_FREE`] for each fetch.
+    /// What unprocessed bodies of a shard may hold, beyond [`BODY_BYTES_FREE`] for each fetch.
     pub fn bodies_bytes(&self) -> u64 {
         self.limits.bodies_bytes
     }
@@ -235,7 +237,7 @@ impl MemoryBudget {
     }
 }
 
-/// What is told at the start.
+/// The line that is printed at the start.
 impl fmt::Display for MemoryBudget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (shards, limits) = (self.shards, &self.limits);
@@ -252,7 +254,7 @@ impl fmt::Display for MemoryBudget {
 }
 
 impl Part {
-    /// What its bytes hold, of which the key's hold `whole`.
+    /// What its bytes hold, if the key's bytes hold `whole`.
     fn of(&self, whole: u64) -> u64 {
         match self.wanted {
             0 => whole,
@@ -261,7 +263,7 @@ impl Part {
     }
 }
 
-/// Shares `bytes` by weight; what a part does not want is the others'.
+/// Shares `bytes` by weight; what a part does not want goes to the others.
 fn share(bytes: u64, parts: &mut [Part]) {
     loop {
         let left = bytes - parts.iter().map(|part| part.bytes).sum::<u64>();
@@ -286,8 +288,8 @@ fn needed_bytes(least: u64) -> u64 {
     least + least / RESERVE_PARTS + ELASTIC_BYTES_MIN
 }
 
-/// What bodies have at least: who asks for more than all at once would ask for ever, and so half of it, which is all that slow
-/// sites have, holds the longest handshake, or the longest head with a body.
+/// The minimum for bodies. A request for more than the total would wait forever. Slow sites get half of it, so half
+/// must hold the longest handshake, or the longest head with a body.
 fn bodies_least(config: &Config, body_wire_bytes: u64) -> u64 {
     let one = HANDSHAKE_BYTES.max(3 * config.fetch.header_bytes_max as u64 + body_wire_bytes);
     (BODIES_MIN * body_wire_bytes).max(one * 2)
@@ -298,18 +300,18 @@ fn fixed_bytes(config: &Config, shards: u64, body_bytes: u64) -> u64 {
     let rings = config.ring_bytes(shards as u16) as u64 * (shards - 1);
     let exchange = &config.exchange;
     let sent = match exchange.recent_urls {
-        // What is in each open batch, in sets that double.
+        // The URLs in each open batch, in sets that double.
         0 => (shards - 1) * 4 * (exchange.batch_urls_max * size_of::<u64>()) as u64,
         recent => (recent * size_of::<u64>()) as u64,
     };
     let replicated = if exchange.replicated.is_empty() { 0 } else { exchange.replicated_max as u64 };
-    // One list for all shards, and of each what it has sent.
+    // One list for all shards, and for each shard what it has sent.
     let sent = sent + replicated * size_of::<u64>() as u64 / shards + replicated / 8;
     let gathered = if config.frontier.order == UrlOrder::Backlinks { GATHERED_LINKS_BYTES } else { 0 };
     let lanes = exchange.waiting_bytes_max as u64 + sent + gathered;
     let blocks = (config.fetch.in_flight_max as u64).min(BLOCKS_MAX) * BLOCK_BYTES;
-    // A response is read while another one, which was read, waits to be taken: of one what two codings come to, of both the
-    // records and the links. As they came they are bodies in flight.
+    // A response is read while another one, already read, waits to be taken: the content of two codings for one, the
+    // records and the links for both. The bytes on the wire count as bodies in flight.
     let page = 4 * body_bytes;
     let links = links_bytes(&config.links);
     let compressors = COMPRESSORS * zstd_bytes(config.store.zstd_level);
@@ -332,7 +334,8 @@ fn fixed_bytes(config: &Config, shards: u64, body_bytes: u64) -> u64 {
         + HELD_BYTES
 }
 
-/// The links of a response that is read, and of another one. A sitemap's wait for its end before they are looked through.
+/// The links of a response that is read, and of another one. A sitemap's links wait for its end before they are
+/// checked.
 fn links_bytes(config: &config::Links) -> u64 {
     let of = |bytes_times: u64, bytes: usize, links: usize| bytes_times * bytes as u64 + links as u64 * LINK_BYTES;
     let of_page = of(4, config.page_link_bytes_max, config.page_links_max);
@@ -342,7 +345,7 @@ fn links_bytes(config: &config::Links) -> u64 {
     }
 }
 
-/// A key with its value; bytes as MiB where that is more than nothing.
+/// A key with its value; bytes as MiB if that is not zero.
 fn setting(key: &str, value: u64) -> String {
     match value >> 20 {
         mebibytes @ 1.. if key.contains("bytes") => format!("{key} = {} MiB", grouped(mebibytes)),
@@ -368,30 +371,31 @@ fn mebibytes(bytes: u64) -> String {
     }
 }
 
-/// Bytes of a body that a fetch may hold without asking: most pages never ask, nor do handshakes of 2 KiB (`fetch::tls::link`).
+/// Bytes of a body that a fetch may hold without asking: most pages never ask, nor do handshakes of 2 KiB
+/// (`fetch::tls::link`).
 pub const BODY_BYTES_FREE: u64 = 64 << 10;
 /// A kept connection with TLS: rustls's state and the receive in flight (measured: 20 to 40 KiB).
 const CONNECTION_BYTES: u64 = 40 << 10;
-/// A fetch: its connection, the free part of its body (before that a handshake has it), its task and head.
+/// A fetch: its connection, the free part of its body (used by the handshake before that), its task and head.
 const FETCH_BYTES: u64 = CONNECTION_BYTES + BODY_BYTES_FREE + (8 << 10);
-/// What the longest handshake is counted with (`fetch::tls::link`).
+/// The price of the longest handshake (`fetch::tls::link`).
 const HANDSHAKE_BYTES: u64 = 16 * (24 << 10);
 /// A visited URL in the set (10 to 15 bytes), in the counts of its site, and while an earlier run is read back.
 const URL_BYTES: u64 = 16;
-/// What a URL has cost, while an earlier run is read back.
+/// The cost of a URL, while an earlier run is read back.
 const COST_BYTES: u64 = 16;
 /// A host with its queue's frame, addresses, origins and failures: 1.1 to 1.5 KiB, more with many origins.
 const HOST_BYTES: u64 = 2 << 10;
-/// Its queues by level, where URLs have levels.
+/// Its queues by level, if URLs have levels.
 const LEVELS_BYTES: u64 = 1 << 10;
-/// Waiting URLs are counted without the slack of the vectors that hold them: four fifths are counted. The pages that link to them
-/// have a sixteenth of what is counted, besides.
+/// Waiting URLs are counted without the slack of the vectors that hold them: four fifths are counted. The pages that
+/// link to them have another sixteenth of what is counted.
 const WAITING_PART: u64 = 16;
 const WAITING_WHOLE: u64 = 21;
 /// Two tickets of a host, of two connections, each with its certificates: all of them 16 KiB at most.
 const SESSION_BYTES: u64 = 64 << 10;
 const CHAIN_BYTES: u64 = 200;
-/// A link of the page at work, besides its text.
+/// A link of the current page, in addition to its text.
 const LINK_BYTES: u64 = 128;
 /// A lookup in flight, with an answer.
 const QUERY_BYTES: u64 = 8 << 10;
@@ -399,25 +403,25 @@ const QUERY_BYTES: u64 = 8 << 10;
 const BASE_BYTES: u64 = 32 << 20;
 /// The address ledger of all shards.
 const LEDGER_BYTES: u64 = 8 << 20;
-/// What waits for the disk, and the index of the open segment.
+/// Data that waits for the disk, and the index of the open segment.
 const DISK_BYTES: u64 = 32 << 20;
-/// Failures that are held back without a place among the fetches.
+/// Failures that are held back without a fetch slot.
 const HELD_BYTES: u64 = crate::shard::HELD_FREE_BYTES_MAX as u64;
-/// Of the open segment, and of what is read beside the shard.
+/// For the open segment, and for responses read in parallel to the shard.
 const COMPRESSORS: u64 = 2;
 /// Records that a dictionary is trained from, tables of the training, and those of two dictionaries.
 const DICTIONARY_BYTES: u64 = 16 << 20;
-/// Links to other shards' URLs, until they are told, as `shard::link_counts` has it.
+/// Links to other shards' URLs, until they are sent, as in `shard::link_counts`.
 const GATHERED_LINKS_BYTES: u64 = 1 << 20;
-/// As `fetch` has it.
+/// As in `fetch`.
 const BLOCKS_MAX: u64 = 256;
 const BLOCK_BYTES: u64 = 32 << 10;
 /// A body has at most this part of a shard's memory.
 const BODY_PARTS: u64 = 32;
-/// So many bodies of full length are always in memory.
+/// This many bodies of full length always fit in memory.
 const BODIES_MIN: u64 = 2;
 const FETCHES_MIN: u64 = 16;
-/// One part of so many is left to the allocator.
+/// One part of this many is left to the allocator.
 const RESERVE_PARTS: u64 = 8;
 /// What a crawl of a few sites needs.
 const ELASTIC_BYTES_MIN: u64 = 8 << 20;
@@ -434,7 +438,7 @@ mod tests {
         Ok((config, budget))
     }
 
-    /// What a shard's limits cost by the prices above.
+    /// The cost of a shard's limits by the prices above.
     fn price(config: &Config, budget: &MemoryBudget, shards: u64) -> u64 {
         let fetch = &config.fetch;
         fixed_bytes(config, shards, fetch.body_bytes_max as u64)

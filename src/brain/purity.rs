@@ -1,13 +1,14 @@
-//! The brain touches nothing: its sources have no clock, socket, file or thread, and the crates below it no runtime, socket or clock.
+//! The brain touches nothing: its sources use no clock, socket, file or thread, and the crates below it no runtime,
+//! socket or clock.
 //!
-//! Limits: files that are named after tests, and what stands behind `#[cfg(test)]`, are not looked at.
+//! Limits: files named after tests, and code after `#[cfg(test)]`, are not checked.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
-/// What would touch the machine.
+/// Words in code that would touch the machine.
 const WORDS: [&str; 16] = [
     "std::fs",
     "std::thread",
@@ -74,7 +75,7 @@ fn no_crate_below_touches_one() {
     while let Some(name) = crates.get(seen).cloned() {
         seen += 1;
         let text = fs::read_to_string(workspace.join("src").join(&name).join("Cargo.toml")).expect("a manifest");
-        // What all share has none.
+        // The base crate, which all share, has no such section.
         let section = text.split("[dependencies]").nth(1).and_then(|rest| rest.split("\n[").next()).unwrap_or_default();
         for needed in section.lines().filter_map(|line| line.split(['.', ' ']).next()) {
             assert!(!CRATES.contains(&needed), "{name} has {needed}");

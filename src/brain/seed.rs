@@ -1,13 +1,14 @@
 //! A seed: a URL to begin with, and what its site may cost.
 //!
-//! Decides: options stand behind the URL in its line, `http://a.test/ pages=100 depth=2`, and hold for the URL's *site*, which
-//! one shard owns. Where several seeds of a site have options, each holds for its own part of the site: its host, with or without
-//! `www.`, and what lies below its directory there; of parts in each other the innermost. For the rest of the site, and of seeds with
-//! one part, the last one that names an option holds. So the URL itself says whose it is, no queued URL has to know its seed, and millions
-//! of seeds stay cheap. A seed that is given again with options counts as given now, so that a later run can
-//! change them. `0` is no bound, also where the configuration has one; but `depth=0` is the seed alone.
+//! Decides: options follow the URL in its line, `http://a.test/ pages=100 depth=2`, and hold for the URL's *site*,
+//! which one shard owns. If several seeds of a site have options, each holds for its own part of the site: its host,
+//! with or without `www.`, and everything below its directory there; of nested parts the innermost counts. For the
+//! rest of the site, and for seeds with the same part, the last seed that names an option counts. So the URL itself
+//! determines its options, no queued URL needs to know its seed, and millions of seeds stay cheap. A seed that is
+//! given again with options counts as given now, so a later run can change them. `0` is no bound, even if the
+//! configuration has one; but `depth=0` is the seed alone.
 //! Invariants: what `Display` writes, `Seed::parse_options` reads back.
-//! Leaves to others: what a URL of a seed must look like (`boot`), that budgets are kept (`frontier`, `scope`).
+//! Leaves to others: the form of a seed's URL (`boot`), keeping to budgets (`frontier`, `scope`).
 
 use std::collections::HashMap;
 use std::fmt;
@@ -19,9 +20,9 @@ use ringcrawl_url::Url;
 /// A URL to begin with.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Seed {
-    /// Where.
+    /// The URL.
     pub url: Url,
-    /// What is said of its site; most seeds have no options.
+    /// The options for its site; most seeds have none.
     pub options: Option<Box<SeedOptions>>,
 }
 
@@ -62,7 +63,7 @@ impl fmt::Display for Seed {
 }
 
 impl SeedOptions {
-    /// Reads the words behind a URL; the error says what was expected.
+    /// Parses the words after a URL; the error says what was expected.
     pub fn parse(text: &str) -> Result<SeedOptions, String> {
         let mut options = SeedOptions::default();
         for word in text.split_whitespace() {
@@ -97,7 +98,7 @@ impl SeedOptions {
         Ok(options)
     }
 
-    /// These, where `later` says nothing else.
+    /// These options, overridden by those of `later`.
     pub fn with(self, later: SeedOptions) -> SeedOptions {
         SeedOptions {
             pages: later.pages.or(self.pages),
@@ -111,13 +112,13 @@ impl SeedOptions {
 /// Seeds, each URL once.
 #[derive(Debug, Default)]
 pub struct SeedList {
-    /// `None`: it was given again later.
+    /// `None` if it was given again later.
     seeds: Vec<Option<Seed>>,
     places: HashMap<Url, usize>,
 }
 
 impl SeedList {
-    /// A seed is given.
+    /// Adds a seed.
     pub fn push(&mut self, mut seed: Seed) {
         if let Some(place) = self.places.get(&seed.url) {
             let Some(later) = seed.options.as_deref() else { return };
@@ -128,7 +129,7 @@ impl SeedList {
         self.seeds.push(Some(seed));
     }
 
-    /// Whether there is none.
+    /// Whether there are no seeds.
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
@@ -139,7 +140,7 @@ impl SeedList {
     }
 }
 
-/// What is said of each site of which something is said, and in order: the last word holds.
+/// The options of each site that has any, in order: the last value of each counts.
 pub fn site_options<'a>(seeds: impl IntoIterator<Item = &'a Seed>) -> HashMap<Box<str>, SeedOptions> {
     let mut sites: HashMap<Box<str>, SeedOptions> = HashMap::new();
     for Seed { url, options } in seeds {
@@ -151,17 +152,18 @@ pub fn site_options<'a>(seeds: impl IntoIterator<Item = &'a Seed>) -> HashMap<Bo
     sites
 }
 
-/// The parts of one site, and what is said of each: there may be a hundred thousand seeds of one host.
+/// The parts of one site, and their options: there may be a hundred thousand seeds of one host.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct SiteParts {
-    /// By host without `www.`, and the directory of the seed: up to the last slash of its path. No site is called so, as it has a slash.
+    /// By host without `www.`, and the directory of the seed: up to the last slash of its path. This cannot be the
+    /// name of a site, as it has a slash.
     parts: HashMap<Box<str>, SeedOptions>,
-    /// Slashes in the longest of these.
+    /// The most slashes in any of these names.
     slashes_max: usize,
 }
 
 impl SiteParts {
-    /// A seed in the directory of `url` says this, too.
+    /// Adds the options of a seed in the directory of `url`.
     fn push(&mut self, url: &Url, options: SeedOptions) {
         let path = url.path_and_query().split('?').next().unwrap_or_default();
         let directory = path.rfind('/').and_then(|last| path.get(..=last)).unwrap_or("/");
@@ -171,17 +173,17 @@ impl SiteParts {
         *known = known.with(options);
     }
 
-    /// Keeps those of which this is so.
+    /// Keeps the parts for which `is_so` is true.
     pub fn retain(&mut self, mut is_so: impl FnMut(&str, &SeedOptions) -> bool) {
         self.parts.retain(|name, options| is_so(name, options));
     }
 
-    /// Whether this is so of any.
+    /// Whether `is_so` is true for any part.
     pub fn has(&self, is_so: impl Fn(&SeedOptions) -> bool) -> bool {
         self.parts.values().any(is_so)
     }
 
-    /// The innermost part that `url` is in: its name, and what is said of it.
+    /// The innermost part that contains `url`: its name and its options.
     pub fn of(&self, url: &Url) -> Option<(&str, &SeedOptions)> {
         let place = format!("{}{}", without_www(url.host()), url.path_and_query());
         let path = place.split('?').next().unwrap_or_default();
@@ -191,7 +193,7 @@ impl SiteParts {
     }
 }
 
-/// The parts of each site of which seeds have options in more than one.
+/// The parts of each site with options in more than one part.
 pub fn site_parts<'a>(seeds: impl IntoIterator<Item = &'a Seed>) -> HashMap<Box<str>, SiteParts> {
     let mut sites: HashMap<Box<str>, SiteParts> = HashMap::new();
     for Seed { url, options } in seeds {
@@ -207,7 +209,7 @@ fn without_www(host: &str) -> &str {
     host.strip_prefix("www.").unwrap_or(host)
 }
 
-/// A second is the least time that is told.
+/// Rounds up to whole seconds, the smallest unit of an option.
 fn whole_seconds(time: Duration) -> u32 {
     u32::try_from(time.as_millis().div_ceil(1_000)).unwrap_or(u32::MAX)
 }

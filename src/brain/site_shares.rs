@@ -1,16 +1,16 @@
-//! How much of something bounded one site holds, and how much it may hold.
+//! How much of a bounded resource one site holds, and how much it may hold.
 //!
-//! Decides: a site may hold `times` as much as is free. So what a site may have grows as others leave room, and one that
-//! takes all it can get leaves one part of `times + 1` free. `k` such sites leave one of `k × times + 1` when they come
-//! together, and one of `(times + 1)^k` when each comes after the one before has all that it can get.
-//! Counts lie in a fixed array, in places chosen by the site's key. Two sites in one place count as one, which matters only
-//! to small sites when hardly anything is free; nobody outside can bring that about for a certain site.
+//! Decides: a site may hold `times` as much as is free. So a site may have more as others leave room, and one that
+//! takes all it can get leaves one part of `times + 1` free. `k` such sites leave one of `k × times + 1` if they come
+//! together, and one of `(times + 1)^k` if each comes after the one before has all that it can get.
+//! Counts are in a fixed array, at slots chosen by the site's key. Two sites in one slot count as one, which matters
+//! only to small sites when hardly anything is free; outsiders cannot force it on a certain site.
 //! Invariants: what is taken is given back.
-//! Limits: 4 bytes a place, whatever comes. Whoever has many registrable domains has a share for each.
+//! Limits: 4 bytes a slot, always. An owner of many registrable domains gets a share for each.
 
 use ringcrawl_url::SiteKey;
 
-/// Who holds how much.
+/// How much each site holds.
 #[derive(Debug)]
 pub struct SiteShares {
     held: Box<[u32]>,
@@ -18,7 +18,7 @@ pub struct SiteShares {
 }
 
 impl SiteShares {
-    /// Nobody holds anything, and a site may hold `times` as much as is free; counted in `places` places.
+    /// No site holds anything, and a site may hold `times` as much as is free; counted in `places` slots.
     pub fn new(places: usize, times: u64) -> SiteShares {
         SiteShares { held: vec![0; places.max(1)].into(), times }
     }
@@ -28,7 +28,7 @@ impl SiteShares {
         u64::from(self.held_by(site)) < self.times.saturating_mul(free)
     }
 
-    /// Whether a site may be over its share at all while `free` are free and `held` are not.
+    /// Whether any site can be over its share while `free` are free and `held` are not.
     pub fn may_be_over(&self, held: u64, free: u64) -> bool {
         held >= self.times.saturating_mul(free)
     }
@@ -60,7 +60,8 @@ mod tests {
         SiteKey::of_host(7, &format!("s{number}.test"))
     }
 
-    /// What is left of 10,000 when each of `sites` sites has as much as it may have: in turns, or one after the other.
+    /// What is left of 10,000 when each of `sites` sites has as much as it may have: in turns, or one after the
+    /// other.
     fn left_by(sites: usize, times: u64, in_turns: bool) -> u64 {
         let mut shares = SiteShares::new(1 << 16, times);
         let mut free = 10_000;

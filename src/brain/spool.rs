@@ -1,12 +1,12 @@
 //! The shard's waiting room on disk, as the brain sees it: blocks go out, blocks come back.
 //!
-//! Decides: where each block lies. Blocks are appended to files of a fixed size, and a file is deleted when
-//! its last block has come back, so that freed space returns without a compaction. The brain only names the
-//! operations, in order; the hands carry them out, one after the other.
-//! Invariants: a block is read at most once; operations are carried out in the order given, so a block is
-//! never read before it was written.
+//! Decides: where each block lies. Blocks are appended to files of a fixed size, and a file is deleted when its last
+//! block has come back, so space is freed without a compaction. The brain only names the operations, in order; the
+//! hands execute them, one after the other.
+//! Invariants: a block is read at most once; operations are executed in the order given, so a block is never read
+//! before it was written.
 //! Limits: a file is closed when it passes `file_bytes_max`; a block is at most 4 GiB − 1.
-//! Leaves to others: files (`ring`). A spool is thrown away at start: the logs are what lasts.
+//! Leaves to others: files (`ring`). A spool is discarded at start: only the logs persist.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -34,7 +34,7 @@ impl Block {
     }
 }
 
-/// For whom a block is read back.
+/// Why a block is read back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReadFor {
     /// The queue of a host.
@@ -47,7 +47,7 @@ pub enum ReadFor {
     SetAside,
 }
 
-/// What the hands are to do, in this order.
+/// Operations for the hands, in this order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SpoolOp {
     /// Write `bytes` at `block`.
@@ -62,7 +62,7 @@ pub enum SpoolOp {
         /// Where.
         block: Block,
     },
-    /// Delete a file that no block lies in any more.
+    /// Delete a file without any blocks left.
     Delete {
         /// Number of the file.
         file: u32,
@@ -78,7 +78,7 @@ pub struct Spool {
     /// Blocks not read back yet, by file.
     live: BTreeMap<u32, u32>,
     file_bytes_max: u64,
-    /// Blocks on their way back.
+    /// Blocks in flight back.
     reads: HashMap<Block, ReadFor>,
     bytes: u64,
 }
@@ -114,13 +114,14 @@ impl Spool {
         block
     }
 
-    /// Asks for `block` back.
+    /// Requests `block` back.
     pub fn read(&mut self, block: Block, purpose: ReadFor) {
         self.reads.insert(block, purpose);
         self.ops.push_back(SpoolOp::Read { block });
     }
 
-    /// `block` came back, or could not be read: its place is free. For whom it was read; `None` when nobody asked.
+    /// `block` came back, or could not be read: its space is free. Returns for whom it was read; `None` if there was
+    /// no request.
     #[must_use]
     pub fn finished_read(&mut self, block: Block) -> Option<ReadFor> {
         let purpose = self.reads.remove(&block)?;
@@ -132,17 +133,17 @@ impl Spool {
         Some(purpose)
     }
 
-    /// The next thing for the hands to do.
+    /// The next operation for the hands.
     pub fn next_op(&mut self) -> Option<SpoolOp> {
         self.ops.pop_front()
     }
 
-    /// Whether nothing is on its way back.
+    /// Whether no block is in flight back.
     pub fn is_quiet(&self) -> bool {
         self.reads.is_empty()
     }
 
-    /// Bytes that lie on disk or are on their way there.
+    /// Bytes that are on disk or in flight to it.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }

@@ -1,12 +1,12 @@
-//! What a shard counts while it works, and what others read of it.
+//! What a shard counts while it works, and how others read it.
 //!
-//! Decides: each counter has one writer, its shard's thread, so `add` is a plain load and store (on x86-64 two
-//! moves) and never a locked instruction; a page costs some dozens of them. Readers see each counter as it was a
-//! moment ago and may see two counters of different moments: good enough for people, never used for decisions.
+//! Decides: each counter has one writer, its shard's thread, so `add` is a plain load and store (on x86-64 two moves)
+//! and never a locked instruction; a page costs some dozens of them. Readers see each counter as it was a moment ago
+//! and may see two counters of different moments: good enough for display, never used for decisions.
 //!
-//! Invariants: only the owning shard's thread calls `add`, `sub`, `set` on its `ShardStats`; with two writers
-//! counts would be lost, though nothing else would break. A shard's counters share no cache line with another's:
-//! 128 bytes, because x86-64 fetches lines in pairs.
+//! Invariants: only the owning shard's thread calls `add`, `sub`, `set` on its `ShardStats`; with two writers counts
+//! would be lost, though nothing else would break. A shard's counters share no cache line with another's: 128 bytes,
+//! because x86-64 fetches lines in pairs.
 //! Limits: 64 bits; the largest, bytes on the wire at 100 Gbit/s, lasts for 46 years.
 //! Leaves to others: showing them (`cli::progress`, `cli::summary`, `control`).
 
@@ -21,7 +21,7 @@ use ringcrawl_base::{Blemish, Failure};
 pub const FAILURES: usize = Failure::ALL.len();
 /// Kinds of blemishes; the length of `blemishes`.
 pub const BLEMISHES: usize = Blemish::ALL.len();
-/// Status classes 1xx to 5xx, and in front of them what is in none; the length of `statuses`.
+/// Status classes 1xx to 5xx, preceded by all other statuses; the length of `statuses`.
 pub const STATUS_CLASSES: usize = 6;
 
 /// One number, written by one thread and read by all.
@@ -55,26 +55,26 @@ macro_rules! counters {
             $($(#[$gauge_doc])+ pub $gauge: Counter,)+
             /// Fetches that ended in each `Failure`, by its number.
             pub failures: [Counter; FAILURES],
-            /// Responses kept with something wrong, by the number of the `Blemish`.
+            /// Responses kept despite a defect, by the number of the `Blemish`.
             pub blemishes: [Counter; BLEMISHES],
             /// Responses by the first digit of their status, 1 to 5; at 0 all others.
             pub statuses: [Counter; STATUS_CLASSES],
-            /// Nanoseconds in which there was nothing that it might do, by the number of the `Wait`.
+            /// Nanoseconds in which the shard had nothing that it might do, by the number of the `Wait`.
             pub waited: [Counter; WAITS],
         }
 
-        /// Counters as numbers: of one shard, of all, or of a time between two looks.
+        /// Counters as numbers: of one shard, of all, or for the time between two snapshots.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct Totals {
             $($(#[$doc])+ pub $counter: u64,)+
             $($(#[$gauge_doc])+ pub $gauge: u64,)+
             /// Fetches that ended in each `Failure`, by its number.
             pub failures: [u64; FAILURES],
-            /// Responses kept with something wrong, by the number of the `Blemish`.
+            /// Responses kept despite a defect, by the number of the `Blemish`.
             pub blemishes: [u64; BLEMISHES],
             /// Responses by the first digit of their status, 1 to 5; at 0 all others.
             pub statuses: [u64; STATUS_CLASSES],
-            /// Nanoseconds in which there was nothing that it might do, by the number of the `Wait`.
+            /// Nanoseconds in which the shard had nothing that it might do, by the number of the `Wait`.
             pub waited: [u64; WAITS],
         }
 
@@ -172,12 +172,12 @@ macro_rules! counters {
                 }
             }
 
-            /// This run and `later`, which went on with the same crawl: what happened adds up, what there is is as it is then.
+            /// This run and `later`, which continued the same crawl: counters add up, gauges are those of `later`.
             pub fn followed_by(&self, later: &Totals) -> Totals {
                 let mut both = self.clone();
                 both.add(later);
                 $(both.$gauge = later.$gauge;)+
-                // Of a crawl, not of a run.
+                // These belong to the crawl, not to a run.
                 both.visited = later.visited;
                 (both.known_urls, both.known_waiting) = (self.known_urls, self.known_waiting);
                 both
@@ -195,7 +195,7 @@ counters! {
     counters {
         /// Pages: bodies of 2xx responses in the store.
         pages,
-        /// Pages among them whose body is that of a page stored not long before.
+        /// Pages among them whose body equals that of a recently stored page.
         duplicates,
         /// HTTP responses whose head was complete, of pages and of robots.txt.
         responses,
@@ -213,11 +213,11 @@ counters! {
         coded,
         /// Links found in pages, whether they are followed or not.
         links,
-        /// Sitemaps, feeds and lists that links were looked for in.
+        /// Sitemaps, feeds and lists that were scanned for links.
         listings,
         /// XML sitemaps among them, and indexes of such.
         sitemaps,
-        /// PDF documents, which are not looked through for links.
+        /// PDF documents, which are not scanned for links.
         pdfs,
         /// Responses that were not stored because of their type (`store.types`).
         not_stored,
@@ -231,9 +231,10 @@ counters! {
         exchanged_in,
         /// URLs not fetched because robots.txt forbids them.
         robots_denied,
-        /// Responses of status 4xx to requests for a robots.txt: there is none, so nothing is forbidden, or (429) all is for a while.
+        /// Responses of status 4xx to requests for a robots.txt: there is none, so nothing is forbidden, or (429)
+        /// everything is for a while.
         robots_4xx,
-        /// URLs not fetched because their host or site has had its budget (`budget`, options of seeds).
+        /// URLs not fetched because their host or site has used up its budget (`budget`, options of seeds).
         urls_over_budget,
         /// Queries sent to name servers.
         dns_queries,
@@ -245,59 +246,62 @@ counters! {
         handshakes,
         /// TLS handshakes that resumed a session.
         resumed,
-        /// TLS handshakes that did not, with a chain of certificates that was remembered as verified.
+        /// TLS handshakes that did not, whose chain of certificates was remembered as verified.
         chains_recognized,
         /// Tries of a URL after its first.
         retries,
         /// Operations given to the kernel by the ring.
         ring_operations,
-        /// Links not followed because they are too far from a seed (`scope.depth_max`), or sitemaps in too many indexes
-        /// (`links.sitemap_nesting_max`). A link to a URL that was accepted before counts neither here nor among those that the scope
-        /// rules out or that are blocked.
+        /// Links not followed because they are too far from a seed (`scope.depth_max`), or sitemaps in too many
+        /// indexes (`links.sitemap_nesting_max`). A link to a URL that was accepted before counts neither here nor
+        /// among those that are out of scope or blocked.
         links_too_deep,
         /// Links not followed because they are too long (`scope.url_bytes_max`).
         links_too_long,
         /// Redirects not followed because too many came before (`scope.redirects_max`).
         redirects_too_many,
-        /// Seeds that redirect to what is out of scope, or whose page does so with a refresh.
+        /// Seeds that redirect out of scope, or whose page does so with a refresh.
         seeds_led_outside,
         /// Those of them that did so with a page.
         seed_pages_led_outside,
-        /// Links beyond `links.page_links_max` of a page, or `links.sitemap_links_max` of a sitemap, each URL once, and those behind so
-        /// many bytes of links that they were not resolved.
+        /// Links beyond `links.page_links_max` of a page, or `links.sitemap_links_max` of a sitemap, each URL once,
+        /// and those not resolved because too many bytes of links came before them.
         links_dropped,
-        /// Links whose weight begins lower because their page advises against them (`links.nofollow`, `links.from_noindex`).
+        /// Links whose weight begins lower because their page advises against them (`links.nofollow`,
+        /// `links.from_noindex`).
         links_deferred,
         /// Links not followed for the same reason.
         links_advised_against,
         /// Links not followed because they lead to other formats of their page (`links.alternates`).
         links_other_formats,
-        /// Links not followed because the page's are too long together (`links.page_link_bytes_max`, `links.page_link_ratio_max`,
-        /// `links.sitemap_link_bytes_max`).
+        /// Links not followed because the page's links are too long together (`links.page_link_bytes_max`,
+        /// `links.page_link_ratio_max`, `links.sitemap_link_bytes_max`).
         links_over_bytes,
-        /// Links not followed because the scope rules them out (`scope.follow`, `scope.rules`, `scope.url_bytes_max`).
+        /// Links not followed because they are out of scope (`scope.follow`, `scope.rules`, `scope.url_bytes_max`).
         links_out_of_scope,
-        /// Links that lead to another shard's URLs, each once a page, whatever becomes of them (`exchange.mode`).
+        /// Links that lead to another shard's URLs, each once a page, however they are handled (`exchange.mode`).
         links_crossing,
         /// Links to URLs of other shards that were dropped (`exchange.mode = "firewall"`).
         links_crossing_dropped,
-        /// Links to other shards' URLs that were not sent, as they had been before.
+        /// Links to other shards' URLs that were not sent because they had been sent before.
         links_sent_before,
-        /// Links that left the scope and are missing from the list of them, because a shard found too many (`links.external`).
+        /// Links that left the scope and are missing from the list of them, because a shard found too many
+        /// (`links.external`).
         external_unlisted,
         /// Links not followed because they, or their hosts, are on a list (`scope.block`).
         links_blocked,
-        /// URLs set aside because the visited set is full (`visited.urls_max`), or their site has its share of it.
+        /// URLs set aside because the visited set is full (`visited.urls_max`), or their site has used up its share
+        /// of it.
         set_aside,
-        /// Those of them whose site has its share.
+        /// Those of them whose site has used up its share.
         over_share,
-        /// Answers of name servers, errors included, but for those that answer nobody.
+        /// Answers of name servers, including errors other than REFUSED.
         dns_answers,
-        /// URLs that are over, however they ended.
+        /// URLs that are final, however they ended.
         over,
-        /// Milliseconds of the shards' time.
+        /// The shards' total time in milliseconds.
         shard_millis,
-        /// Those of them in which the shard's thread used its CPU.
+        /// The part of it in which the shard's thread used its CPU.
         shard_busy_millis,
     }
     gauges {
@@ -305,25 +309,25 @@ counters! {
         reading_logs,
         /// URLs that the crawl knew when this run began.
         known_urls,
-        /// Those of them that waited.
+        /// Those of them that were waiting.
         known_waiting,
-        /// URLs that are missing from the crawl's logs, as far as this run found out when it began.
+        /// URLs that are missing from the crawl's logs, as known when this run began.
         urls_lost,
-        /// Pages whose records lay in segments that are not there.
+        /// Pages whose records are in missing segments.
         records_elsewhere,
-        /// Hosts that have URLs waiting or sleep out their delay; those beyond `frontier.hosts_max` are not counted.
+        /// Hosts that have URLs waiting or wait for their delay; those beyond `frontier.hosts_max` are not counted.
         hosts_left,
-        /// Those of them that wait for another try of what failed.
+        /// Those of them that wait for a retry.
         hosts_retried,
         /// URLs waiting in the frontier, in memory and on disk.
         queued,
-        /// Those of them that wait in the lanes of kinds whose weight is lowered.
+        /// Those of them that wait in the lanes of kinds with a lowered weight.
         queued_lowered,
-        /// URLs that went to such a lane because pages like theirs were not worth their fetch, or were advised against.
+        /// URLs that went to such a lane because similar pages were not worth their fetch, or were advised against.
         urls_lowered,
-        /// Turns of hosts whose sites had as many pages as those that link to them allow (`budget.site_pages_free`).
+        /// Turns of hosts whose sites had as many pages as their linking sites allow (`budget.site_pages_free`).
         turns_over_allowance,
-        /// Requests of hosts and sites without a budget, for want of room (`budget.ram_bytes_max`).
+        /// Requests of hosts and sites without a budget because there was no room (`budget.ram_bytes_max`).
         budget_uncounted,
         /// Fetches in flight.
         in_flight,
@@ -333,19 +337,19 @@ counters! {
         connections_open,
         /// Bytes that wait to be written to disk.
         disk_backlog_bytes,
-        /// 1 when the shard has nothing to do and nothing to wait for, else 0; of all shards: how many are idle.
+        /// 1 if the shard has nothing to do and nothing to wait for, else 0; summed over shards: how many are idle.
         idle,
     }
 }
 
-/// URLs of a crawl, and what became of them.
+/// URLs of a crawl, and their states.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Known {
     /// URLs that were accepted, each once.
     pub urls: u64,
     /// Those of them that wait or are being fetched.
     pub waiting: u64,
-    /// Those of them that are over, however they ended.
+    /// Those of them that are final, however they ended.
     pub over: u64,
 }
 
@@ -362,7 +366,8 @@ impl Totals {
         Known { urls: self.visited, waiting: self.visited.saturating_sub(over), over }
     }
 
-    /// Counts a URL that ended in `failure`. What robots.txt forbids, or is over a budget, is counted as such, and is no failure.
+    /// Counts a URL that ended in `failure`. What robots.txt forbids, or is over a budget, is counted as such, and
+    /// not as a failure.
     pub fn fail(&mut self, failure: Failure) {
         if failure == Failure::RobotsDenied {
             self.robots_denied += 1;
@@ -373,7 +378,7 @@ impl Totals {
         }
     }
 
-    /// Counts what is wrong with a response that is kept.
+    /// Counts a defect of a response that is kept.
     pub fn blemish(&mut self, blemish: Blemish) {
         if let Some(count) = self.blemishes.get_mut(blemish as usize) {
             *count += 1;
@@ -390,15 +395,15 @@ impl Totals {
         self.responses += 1;
     }
 
-    /// The share of the shards' time in which they did nothing; `None` of no time.
+    /// The share of the shards' time in which they did nothing; `None` if there was no time.
     pub fn idle_share(&self) -> Option<f64> {
         let time = (self.shard_millis > 0).then_some(self.shard_millis as f64)?;
-        // While its loop sleeps its fetches may work, and others may have its CPU.
+        // While its loop sleeps its fetches may work, and other threads may have its CPU.
         let pauses = self.waited.iter().sum::<u64>() as f64 / 1e6;
         Some((1.0 - self.shard_busy_millis as f64 / time).clamp(0.0, 1.0).min(pauses / time))
     }
 
-    /// What they waited for then, as shares of all their time.
+    /// What they waited for during it, as shares of all their time.
     pub fn waited(&self) -> impl Iterator<Item = (Wait, f64)> + '_ {
         let each = self.idle_share().unwrap_or_default() / self.waited.iter().sum::<u64>().max(1) as f64;
         Wait::ALL.iter().zip(&self.waited).map(move |(wait, nanos)| (*wait, *nanos as f64 * each))
@@ -411,22 +416,22 @@ impl Totals {
         sum
     }
 
-    /// Failures that somebody might look into: all but what we decided ourselves by stopping.
+    /// Failures worth investigating: all but those that we caused by stopping.
     pub fn errors(&self) -> u64 {
         self.failed().saturating_sub(self.failures.get(Failure::Aborted as usize).copied().unwrap_or(0))
     }
 
-    /// Failures in all.
+    /// All failures.
     pub fn failed(&self) -> u64 {
         self.failures.iter().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// How often each blemish was seen, only those that were, in the order of `Blemish::ALL`.
+    /// The count of each blemish that occurred, in the order of `Blemish::ALL`.
     pub fn blemishes_by_name(&self) -> impl Iterator<Item = (Blemish, u64)> + '_ {
         Blemish::ALL.iter().copied().zip(self.blemishes.iter().copied()).filter(|(_, count)| *count > 0)
     }
 
-    /// How often each failure happened, only those that did, in the order of `Failure::ALL`.
+    /// The count of each failure that occurred, in the order of `Failure::ALL`.
     pub fn failures_by_name(&self) -> impl Iterator<Item = (Failure, u64)> + '_ {
         Failure::ALL.iter().copied().zip(self.failures.iter().copied()).filter(|(_, count)| *count > 0)
     }

@@ -1,6 +1,6 @@
 //! An HTTP transaction: one request, its response, and how they crossed the wire.
 //!
-//! What the hands bring home and the brain reads: facts alone, nothing is decided here.
+//! The hands bring this home and the brain reads it: facts alone, without any decision.
 
 use std::net::IpAddr;
 
@@ -10,11 +10,11 @@ use ringcrawl_http as http;
 /// One request and its response.
 #[derive(Clone, Debug)]
 pub struct Transaction {
-    /// What came; `truncated` says when not all.
+    /// The response; `truncated` is set if it is incomplete.
     pub response: http::Response,
-    /// The request as it was sent, but for credentials, in whose place stands a word.
+    /// The request as sent, except for credentials, which are replaced by a word.
     pub request_bytes: Vec<u8>,
-    /// The peer's address; `None` where a proxy looked it up.
+    /// The peer's address; `None` if a proxy looked it up.
     pub ip: Option<IpAddr>,
     /// When it began, by the wall clock.
     pub started: UnixTime,
@@ -32,7 +32,7 @@ pub struct Transaction {
     pub slow: bool,
     /// The body was cut because bodies in flight held all their memory (`crawl.ram_bytes_max`).
     pub crowded_out: bool,
-    /// More came than the response, of which nobody knows what it is.
+    /// Unknown bytes followed the response.
     pub excess: bool,
 }
 
@@ -47,7 +47,7 @@ pub struct Timings {
     pub first_byte: Duration,
     /// From the beginning to the last byte.
     pub total: Duration,
-    /// Of this, how long it was held up by our own want of memory.
+    /// The part of this that it was held up by our own lack of memory.
     pub waited: Duration,
 }
 
@@ -58,6 +58,6 @@ pub struct TlsInfo {
     pub version: &'static str,
     /// Cipher suite by its IANA name.
     pub cipher: &'static str,
-    /// What was wrong with the certificate; under `tls.certificates = "record"` alone.
+    /// The defect of the certificate; only with `tls.certificates = "record"`.
     pub certificate_error: Option<String>,
 }

@@ -1,12 +1,13 @@
-//! What went wrong last: the true reason why URLs of a host wait, or have ended.
+//! The latest troubles: the true reason why URLs of a host wait, or have ended.
 //!
-//! Decides: one sentence for it, the same in progress, summary, `why`, `urls` and `hosts`: which host, what it was
-//! asked for, what came instead, and when that is tried again. Where a key of the configuration decides, the sentence
-//! names it.
-//! Invariants: times are those of the wall clock, each with how long it was to last: a clock that was set since makes
-//! no more of it.
-//! Limits: [`DETAIL_CHARS_MAX`] characters of a detail are told.
-//! Leaves to others: when something is tried again (`frontier`), where this is kept (`log`), who shows it (`cli`).
+//! Decides: one sentence for it, the same in progress, summary, `why`, `urls` and `hosts`: which host, what was
+//! requested, what came instead, and when the next try is. If a key of the configuration decides, the sentence names
+//! it.
+//! Invariants: times are those of the wall clock, each with its intended duration: a clock that was set since does
+//! not prolong it.
+//! Limits: at most [`DETAIL_CHARS_MAX`] characters of a detail are shown.
+//! Leaves to others: when something is tried again (`frontier`), where this is kept (`log`), where it is shown
+//! (`cli`).
 
 use std::fmt::Write as _;
 
@@ -15,52 +16,52 @@ use ringcrawl_base::Failure;
 use ringcrawl_base::time::Duration;
 use ringcrawl_url::{Scheme, Url};
 
-/// What is known of how a host does.
+/// What is known about the health of a host.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct HostHealth {
-    /// The delay in force; zero: nobody has said.
+    /// The delay in force; zero if unknown.
     pub delay: Duration,
-    /// How long a response takes in the mean; zero: none is known.
+    /// The mean time of a response; zero if unknown.
     pub response: Duration,
-    /// What went wrong last with its name and its origins, as far as it has not gone well since.
+    /// The latest troubles with its name and its origins, unless they have worked since.
     pub troubles: Vec<Trouble>,
 }
 
 impl HostHealth {
-    /// What went wrong last.
+    /// The latest trouble.
     pub fn latest(&self) -> Option<&Trouble> {
         self.troubles.iter().max_by_key(|trouble| trouble.seconds)
     }
 
-    /// What keeps URLs of an origin from being fetched: a trouble of its own, or of the host's name.
+    /// What keeps URLs of an origin from being fetched: a trouble of its own, or with the host's name.
     pub fn of(&self, scheme: Scheme, port: u16) -> Option<&Trouble> {
         let of_it = |trouble: &&Trouble| trouble.origin.is_none_or(|origin| origin == (scheme, port));
         self.troubles.iter().filter(of_it).max_by_key(|trouble| trouble.seconds)
     }
 }
 
-/// Something that went wrong.
+/// A trouble.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Trouble {
-    /// What was asked for.
+    /// What was requested.
     pub asked: JobKind,
-    /// Of which origin, by its port; `None` of a name.
+    /// The origin, with its port; `None` for a name.
     pub origin: Option<(Scheme, u16)>,
     /// What came instead.
     pub cause: Cause,
-    /// What more is known of that; empty: nothing.
+    /// Details, if any.
     pub detail: Box<str>,
-    /// Tries that it has had, and how many there are; 0: it is not the host's fault, and is not counted.
+    /// Tries used, out of `tries_max`; 0: it is not the host's fault, and is not counted.
     pub tries: u8,
-    /// All tries that there are.
+    /// The number of tries available.
     pub tries_max: u8,
     /// When, in seconds since 1970.
     pub seconds: u64,
-    /// So many seconds later is the next try; `None`: there is none.
+    /// The next try is this many seconds later; `None` if there is none.
     pub again: Option<u64>,
 }
 
-/// What came instead of what was asked for.
+/// What came instead of the requested item.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cause {
     /// Nothing.
@@ -70,18 +71,18 @@ pub enum Cause {
 }
 
 impl Trouble {
-    /// How a page failed that is over.
+    /// The failure of a page that is final.
     pub fn of_page(url: &Url, failure: Failure, detail: &str, tries: u8) -> Trouble {
         let (origin, cause) = (Some((url.scheme(), url.port())), Cause::Failure(failure));
         let (asked, detail, seconds, again) = (JobKind::Page, detail.into(), 0, None);
         Trouble { asked, origin, cause, detail, tries, tries_max: tries, seconds, again }
     }
 
-    /// The sentence, without a full stop, at so many `seconds` since 1970.
+    /// The sentence, without a full stop, at `seconds` since 1970.
     pub fn sentence(&self, host: &str, seconds: u64) -> String {
         let mut text = self.what(host);
         let next = self.tries.saturating_add(1);
-        // What is written to a string arrives.
+        // Writing to a string cannot fail.
         let _ = match self.left(seconds) {
             Some(0) => write!(text, ", try {next} of {} is due", self.tries_max),
             Some(left) => write!(text, ", try {next} of {} in {}", self.tries_max, span(left)),
@@ -91,7 +92,7 @@ impl Trouble {
         text
     }
 
-    /// The same where no crawl runs: nothing is tried until one does.
+    /// The same while no crawl runs: nothing is tried until one does.
     pub fn sentence_at_rest(&self, host: &str) -> String {
         match self.again {
             Some(_) => format!("{}, after {} of {} tries", self.what(host), self.tries, self.tries_max),
@@ -99,7 +100,7 @@ impl Trouble {
         }
     }
 
-    /// What went wrong, without whose fault it is: of what all hosts have in common.
+    /// The trouble without a host to blame, for what all hosts have in common.
     pub fn words(&self) -> String {
         let words = match self.cause {
             Cause::Status(status) => format!("status {status}"),
@@ -108,13 +109,13 @@ impl Trouble {
         if self.detail.is_empty() { words } else { format!("{words} ({})", shown(&self.detail)) }
     }
 
-    /// The same of our own network, or of the names of all hosts.
+    /// The same for our own network, or for the names of all hosts.
     pub fn of_all(&self) -> String {
         let names = if self.asked == JobKind::Resolve { "names: " } else { "" };
         format!("fetching waits, as our own network does not work: {names}{}", self.words())
     }
 
-    /// In how many seconds the next try is; `None`: there is none.
+    /// The seconds until the next try; `None` if there is none.
     pub fn left(&self, seconds: u64) -> Option<u64> {
         self.again.map(|again| self.seconds.saturating_add(again).saturating_sub(seconds).min(again))
     }
@@ -131,12 +132,12 @@ impl Trouble {
     }
 }
 
-/// A detail without what a terminal takes for more than text.
+/// A detail without characters that a terminal would interpret.
 fn shown(detail: &str) -> String {
     detail.chars().take(DETAIL_CHARS_MAX).map(|char| if char.is_control() { '\u{fffd}' } else { char }).collect()
 }
 
-/// A time as people say it, in one unit.
+/// A duration in words, in one unit.
 fn span(seconds: u64) -> String {
     match seconds {
         ..120 => format!("{seconds} s"),
@@ -146,7 +147,7 @@ fn span(seconds: u64) -> String {
     }
 }
 
-/// What a failure is, in a few words.
+/// A failure in a few words.
 pub fn words(failure: Failure) -> &'static str {
     match failure {
         Failure::DnsNotFound => "the name does not exist, or has no address",
@@ -196,7 +197,7 @@ pub fn words(failure: Failure) -> &'static str {
     }
 }
 
-/// More of a detail is not told.
+/// The rest of a detail is cut.
 pub const DETAIL_CHARS_MAX: usize = 200;
 
 #[cfg(test)]
@@ -220,7 +221,7 @@ mod tests {
             robots.sentence_at_rest("dead.test"),
             "dead.test: robots.txt: connection refused, after 1 of 5 tries"
         );
-        // A clock that was set back by 30 days makes no more of it.
+        // A clock that was set back by 30 days does not prolong it.
         assert_eq!(said(0), "dead.test: robots.txt: connection refused, try 2 of 5 in 10 min");
         let over = Trouble { tries: 5, again: None, ..robots.clone() };
         assert_eq!(

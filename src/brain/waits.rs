@@ -1,9 +1,9 @@
 //! What a shard waits for while there is nothing that it may do.
 //!
-//! Decides: each host with something to do waits for one thing, so a pause of the shard is divided among these in proportion to
-//! their hosts. What holds all hosts at once, such as a full disk, has the whole pause. A wait is named by the configuration key that
-//! changes it, where there is one.
-//! Invariants: nothing is decided by it.
+//! Decides: each host with something to do waits for one thing, so a pause of the shard is divided among these in
+//! proportion to their hosts. What holds all hosts at once, such as a full disk, gets the whole pause. A wait is
+//! named after the configuration key that changes it, if there is one.
+//! Invariants: it decides nothing.
 //! Leaves to others: which host waits for what (`frontier`), what holds all (`shard`), how long a pause is (`pump`).
 
 macro_rules! waits {
@@ -28,19 +28,19 @@ macro_rules! waits {
 waits! {
     /// Responses of servers.
     Responses = "responses",
-    /// Answers of name servers, or a place among the lookups.
+    /// Answers of name servers, or a lookup slot.
     Names = "dns",
     /// A robots.txt.
     Robots = "robots",
-    /// The delay of a host, that of its line included.
+    /// The delay of a host, including that of its line.
     HostDelay = "host_delay",
-    /// How long the last response took.
+    /// The extra delay for a slow last response.
     ResponseFactor = "response_factor",
-    /// What robots.txt asks for.
+    /// The delay that robots.txt asks for.
     CrawlDelay = "crawl_delay",
     /// A host that complained with 429 or 503: Retry-After, back-off, longer delays.
     Complaints = "retry_after",
-    /// Another try of what failed.
+    /// A retry of what failed.
     Retries = "retries",
     /// The hours of a host, or of the crawl.
     Hours = "hours",
@@ -52,7 +52,7 @@ waits! {
     OperatorDelay = "group_delay",
     /// Another shard's request to the same host.
     OtherShards = "other_shards",
-    /// A place for a fetch, or within a site's share of them.
+    /// A fetch slot, or one within a site's share of them.
     InFlight = "in_flight_max",
     /// `crawl.hours`, `crawl.bandwidth_max` or `crawl.pages_max`.
     Allowance = "allowance",
@@ -92,7 +92,7 @@ impl Waits {
         at(after, 1);
     }
 
-    /// How many hosts wait for one thing.
+    /// How many hosts wait for `wait`.
     pub fn of(&self, wait: Wait) -> u32 {
         self.0.get(wait as usize).copied().unwrap_or_default()
     }
@@ -102,7 +102,7 @@ impl Waits {
         if self.0 == [0; WAITS] { Waits::all_for(Wait::Work) } else { self }
     }
 
-    /// Adds a pause of so many `nanos` to the sums by number of the wait.
+    /// Adds a pause of `nanos` to the sums by number of the wait.
     pub fn divide(&self, nanos: u64, sums: &mut [u64; WAITS]) {
         let all = self.0.iter().map(|count| u64::from(*count)).sum::<u64>().max(1);
         for (sum, count) in sums.iter_mut().zip(self.0) {

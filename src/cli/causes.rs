@@ -1,11 +1,13 @@
-//! What ended without a page, by cause, and what is to be done about it.
+//! What ended without a page, by cause, and what you can do about it.
 //!
-//! Decides: a status of 4xx is a cause of its own, those of 5xx are one, and so is each failure. With each come URLs and hosts, the
-//! first URL and the page that linked to it, what it means, and the command that lists the rest. The most come first. What robots.txt
-//! forbids is among them; what the scope or a budget excluded is not: that is what was asked for. All of it is read
-//! from the logs, so it is of the whole crawl, and never of robots.txt files themselves.
-//! The largest hosts are those with the most pages; the slowest, of those with [`SLOW_PAGES_MIN`] pages and more, those with the longest
-//! time from page to page, whatever it was spent on: delays, retries, slow responses, a pause between two runs.
+//! Decides: each 4xx status is a cause of its own, all 5xx together are one, and so is each failure. Each cause comes
+//! with its number of URLs and hosts, the first URL, the page that linked to it, what the cause means, and the
+//! command that lists the rest. The most frequent come first. URLs that robots.txt forbids are included; URLs that
+//! the scope or a budget excluded are not, as that is what the operator asked for. Everything is read from the logs,
+//! so it covers the whole crawl. robots.txt files themselves are never included.
+//! The largest hosts are those with the most pages. The slowest are those with the longest time from page to page,
+//! whatever it was spent on (delays, retries, slow responses, a pause between two runs), among hosts with at least
+//! [`SLOW_PAGES_MIN`] pages.
 //! Limits: 8 bytes for each host of a cause, and one URL; [`TOLD_MAX`] causes in text.
 
 use std::cmp::Reverse;
@@ -24,7 +26,7 @@ use ringcrawl_base::grouped;
 use ringcrawl_brain::log::{Listed, ListingStep, UrlState};
 use ringcrawl_url::Url;
 
-/// What is known of all causes.
+/// What the logs say of all causes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Causes {
     found: BTreeMap<Cause, Found>,
@@ -46,7 +48,7 @@ impl Pages {
         (self.first, self.last) = (self.first.min(seconds), self.last.max(seconds));
     }
 
-    /// Seconds from page to page; `None` where it has too few, or less than a second.
+    /// Seconds from page to page; `None` if the host has too few pages, or less than a second passed.
     fn seconds_each(&self) -> Option<f64> {
         let each = (self.last - self.first) as f64 / self.count.saturating_sub(1).max(1) as f64;
         (self.count >= SLOW_PAGES_MIN && each >= 1.0).then_some(each)
@@ -59,7 +61,7 @@ enum Cause {
     Status(u16),
     /// 5xx.
     ServerError,
-    /// By its place in `Failure::ALL`.
+    /// Index into `Failure::ALL`.
     Failure(usize),
 }
 
@@ -72,35 +74,35 @@ struct Found {
     via: Option<Box<str>>,
 }
 
-/// A cause as a program reads it. Names are part of the command line's promise: add, never rename.
+/// A cause in JSON. The names are part of the command line's stable interface: add, never rename.
 #[derive(Clone, PartialEq, Eq, Serialize, Debug)]
 pub(super) struct CauseLine {
     /// A status, `5xx`, or the name of a failure, as `urls --cause` takes it.
     cause: String,
-    /// URLs that ended so.
+    /// URLs that ended this way.
     urls: u64,
     /// Their hosts.
     hosts: u64,
-    /// The first of them.
+    /// The first URL.
     example: Box<str>,
-    /// The page that linked to that one first.
+    /// The page that first linked to that URL.
     via: Option<Box<str>>,
-    /// What it means, and what may be done.
+    /// What it means, and what you can do.
     meaning: &'static str,
-    /// What lists all of them.
+    /// The command that lists all of them.
     command: String,
 }
 
-/// What came of a crawl, by cause.
+/// The results of a crawl, by cause.
 #[derive(Clone, PartialEq, Serialize, Debug, Default)]
 pub(super) struct CauseLines {
-    /// Those with the most URLs first.
+    /// The causes with the most URLs come first.
     pub(super) causes: Vec<CauseLine>,
-    /// The hosts with the most pages, and how many these are.
+    /// The hosts with the most pages, each with its number of pages.
     pub(super) largest_hosts: Vec<(Box<str>, u64)>,
-    /// The hosts with the longest time from page to page, and that in seconds.
+    /// The hosts with the longest time from page to page, each with that time in seconds.
     pub(super) slowest_hosts: Vec<(Box<str>, f64)>,
-    /// The directory's name, as commands have it.
+    /// The directory's name, as used in commands.
     #[serde(skip)]
     dir: String,
 }
@@ -141,7 +143,7 @@ impl Cause {
 }
 
 impl Causes {
-    /// What the logs in `dir` say.
+    /// Reads the logs in `dir`.
     pub(super) fn read(dir: &Path) -> io::Result<(CauseLines, u8)> {
         let mut causes = Causes::default();
         let code = CrawlLogs::open(dir)?.list(&mut |step| {
@@ -176,14 +178,14 @@ impl Causes {
         found.hosts.insert(xxh3_64(url.host().as_bytes()));
     }
 
-    /// The most come first, and of as many in their order; commands name the directory so.
+    /// Sorts by number of URLs, descending; equal ones keep their order. Commands name the directory `dir`.
     fn lines(self, dir: &str) -> CauseLines {
         let mut causes: Vec<CauseLine> = self
             .found
             .into_iter()
             .map(|(cause, found)| {
                 let name = cause.name();
-                // Who links there can mend it.
+                // The linking page is where the link can be fixed.
                 let via = if matches!(cause, Cause::Status(404 | 410)) { " --via" } else { "" };
                 let command = format!("ringcrawl urls {dir} --cause {name}{via}");
                 let (urls, hosts) = (found.urls, found.hosts.len() as u64);
@@ -212,7 +214,7 @@ impl Causes {
 }
 
 impl CauseLines {
-    /// For people: two lines a cause, then the largest and the slowest hosts; nothing where there is nothing to do.
+    /// For people: two lines per cause, then the largest and the slowest hosts; empty if there is no cause to show.
     pub(super) fn human(&self) -> String {
         if self.causes.is_empty() {
             return String::new();
@@ -222,7 +224,7 @@ impl CauseLines {
             let CauseLine { cause, urls, hosts, example, via, meaning, command } = line;
             let via = via.as_ref().map_or(String::new(), |via| format!(", linked to by {via}"));
             let (urls, hosts) = (counted(*urls, "URL"), counted(*hosts, "host"));
-            // What is written to a string arrives.
+            // Writing to a string cannot fail.
             let _ = writeln!(text, "  {cause}: {urls} of {hosts}, such as {example}{via}: {meaning}\n    {command}");
         }
         let more = self.causes.len().saturating_sub(TOLD_MAX);
@@ -253,11 +255,11 @@ fn counted(count: u64, thing: &str) -> String {
     format!("{} {thing}{}", grouped(count), if count == 1 { "" } else { "s" })
 }
 
-/// Causes that are told in text.
+/// Causes that the text lists.
 const TOLD_MAX: usize = 24;
-/// Of fewer pages nothing is said of a host's speed.
+/// Minimum number of pages for reporting a host's speed.
 const SLOW_PAGES_MIN: u64 = 5;
-/// Hosts that are told.
+/// Hosts that the text lists.
 const HOSTS_TOLD: usize = 3;
 
 #[cfg(test)]

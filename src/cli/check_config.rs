@@ -1,8 +1,9 @@
-//! `ringcrawl check-config`: is this configuration right, and what does it come to?
+//! `ringcrawl check-config`: checks a configuration and prints what it amounts to.
 //!
-//! Decides: exit code 2 means an operator's mistake, so that a service manager that checks before starting can tell it
-//! from a crash. The memory that a crawl of it needs is looked for on this machine, and certificates,
-//! addresses and the files of its scope are read, as at the start of one. Errors go to stderr, one line each; what was asked for goes to stdout.
+//! Decides: exit code 2 means an operator's mistake, so that a service manager that checks before starting can
+//! distinguish it from a crash. As at the start of a crawl, the command checks that this machine has the memory the
+//! crawl needs, and reads certificates, addresses and the files of the scope. Errors go to stderr, one line each;
+//! requested output goes to stdout.
 //! Leaves to others: everything about configurations (`config`).
 
 use std::path::PathBuf;
@@ -50,7 +51,7 @@ pub fn run(arguments: CheckConfig) -> ExitCode {
         }
     }
     match loaded {
-        // "ok" as a comment: what is printed is itself a configuration.
+        // "ok" as a comment: the output is itself a valid configuration.
         Ok(config) if arguments.print => print(&format!("# ok\n{}", config.to_toml())),
         Ok(_) => print("ok\n"),
         Err(errors) => {
@@ -62,7 +63,7 @@ pub fn run(arguments: CheckConfig) -> ExitCode {
     }
 }
 
-/// The file's configuration with the overrides on it; all errors of both.
+/// The file's configuration with the overrides applied; all errors of both.
 fn load(file: &PathBuf, overrides: &[String]) -> Result<Config, Vec<ConfigError>> {
     let loaded = Config::load(file);
     let (mut config, mut errors) = match loaded {
@@ -82,7 +83,7 @@ pub(super) fn set(config: &mut Config, pair: &str) -> Result<(), ConfigError> {
     let is_of_key = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_');
     match pair.split_once('=') {
         Some((key, value)) => config.set(key.trim(), value.trim()).map_err(|error| one_by_one(error, key, value)),
-        // What is more than a key is not shown: it may be a secret.
+        // Only the key is shown: the rest may be a secret.
         None => Err(ConfigError {
             file: "--set".to_owned(),
             line: 0,
@@ -93,7 +94,7 @@ pub(super) fn set(config: &mut Config, pair: &str) -> Result<(), ConfigError> {
     }
 }
 
-/// Where a value goes on with further keys, what to do. No value is shown: it may be a secret.
+/// Explains what to do when a value continues with further keys. No value is shown: it may be a secret.
 fn one_by_one(error: ConfigError, key: &str, value: &str) -> ConfigError {
     let key_of = |pair: &str| {
         let key = pair.split_once('=')?.0.trim();

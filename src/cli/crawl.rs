@@ -1,14 +1,15 @@
 //! `ringcrawl crawl`: a crawl in the foreground.
 //!
-//! Decides: what the arguments mean, in which order settings win (the file, or without one what the directory kept of
-//! the last run; then `--set`, then the named options), and what an interrupt does: the first drains (fetches under way
-//! end, everything is written), the second leaves the fetches under way, a third ends the process as the system does it.
-//! A crawl in rounds (`rounds`) is driven one after another, and interrupted as one.
+//! Decides: what the arguments mean, in which order settings win, and what an interrupt does. The base is the file,
+//! or without one the settings that the directory kept from the last run. `--set` overrides it, and the named options
+//! override both. The first interrupt drains (fetches in flight end, everything is written). The second abandons the
+//! fetches in flight. The third ends the process by the system's default action.
+//! The rounds of a crawl in rounds (`rounds`) run one after another, and an interrupt applies to the whole crawl.
 //! A hangup drains and never does more, since shell and kernel may each send one when a connection is lost; under
-//! `nohup` it does nothing. SIGUSR1 has the files of the scope read again, and so has SIGHUP where it cannot be a lost terminal's:
-//! the process has none, as under systemd, and there are such files.
-//! Exit codes: 0 the crawl ended or was drained; 1 the system or the disk failed; 2 an operator's mistake; 3 it ended and no seed gave a
-//! page (`seed_ends`).
+//! `nohup` it does nothing. SIGUSR1 rereads the files of the scope. SIGHUP does the same if it cannot come from a
+//! lost terminal, because the process has none, as under systemd, and if there are such files.
+//! Exit codes: 0 the crawl ended or was drained; 1 the system or the disk failed; 2 an operator's mistake; 3 the
+//! crawl ended and no seed gave a page (`seed_ends`).
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -114,7 +115,7 @@ pub fn run(arguments: CrawlArguments) -> ExitCode {
     }
 }
 
-/// The settings of the last run, if they are to hold for this one.
+/// The settings of the last run, if they apply to this one.
 fn kept_config(arguments: &CrawlArguments) -> Result<Option<Config>, DirError> {
     if arguments.config.is_some() || arguments.new {
         return Ok(None);
@@ -162,7 +163,8 @@ fn order(arguments: &CrawlArguments, kept: Option<Config>) -> Result<Order, Vec<
     Ok(Order { config, seeds, dir, new, ask_again, round: None, lock: None })
 }
 
-/// What is wrong with seeds; who names no file on the command line of a service does not know which one is meant.
+/// What is wrong with seeds. An error in a seed file names the option: the operator of a service, who named no file on
+/// the command line, would otherwise not know which file is meant.
 fn complaint(error: &SeedError) -> String {
     if error.is_of_file() { format!("--seeds: {error}") } else { error.to_string() }
 }
@@ -183,7 +185,7 @@ impl Ended {
             _ if arguments.quiet && json.is_none() => {}
             ..=CAUSES_URLS_MAX => match Causes::read(dir) {
                 Ok((causes, _)) => self.summary.causes = causes,
-                // Nothing was begun, or it cannot be read: the crawl has told why.
+                // Nothing was started, or it cannot be read: the crawl has already reported why.
                 Err(_) if self.failure.is_some() => {}
                 Err(error) => tell!("ringcrawl: {error}"),
             },
@@ -206,7 +208,7 @@ impl Ended {
     }
 }
 
-/// Runs a crawl to its end, with progress and notes on standard error, unless it is to be quiet.
+/// Runs a crawl to its end, with progress and notes on standard error unless it is quiet.
 pub fn drive(order: Order, is_quiet: bool) -> Result<Ended, BootError> {
     let hangup = match ScopeFiles::are_named(&order.config) && !boot::has_terminal() {
         true => Hangup::Reloads,
@@ -230,7 +232,7 @@ fn drive_round(
     let pages_max = order.config.crawl.pages_max.saturating_sub(before);
     let (begun, is_first) = (Instant::now(), order.round.is_none());
     let mut crawl = begin(order, interrupts)?;
-    // What it takes to go on counts for a crawl, how it began does not.
+    // A later round's startup counts towards the crawl's time; the startup of the crawl itself does not.
     let begun = if is_first { Instant::now() } else { begun };
     let shards = crawl.control().shards().len();
     let is_terminal = std::io::stderr().is_terminal() && !is_quiet;
@@ -292,13 +294,14 @@ fn drive_round(
     Ok((Ended { summary, failure }, round))
 }
 
-/// What went wrong last at a host that has not done well since.
+/// The last failure at a host that has not recovered since.
 fn trouble(control: &Control) -> Option<String> {
     let seconds = ring::unix_now().as_micros() / 1_000_000;
     control.trouble().map(|(host, trouble)| trouble.sentence(&host, seconds))
 }
 
-/// Starts a round. A file that has to be read again for it may be in the middle of an edit: that is told, and waited for.
+/// Starts a round. A file that must be reread for it may be in the middle of an edit: that is reported, and the round
+/// waits.
 fn begin(order: Order, interrupts: &AtomicUsize) -> Result<Crawl, BootError> {
     let tries = if order.round.is_some() { MENDING.as_secs() / RETRY.as_secs() } else { 0 };
     let mut told = String::new();
@@ -322,7 +325,7 @@ fn begin(order: Order, interrupts: &AtomicUsize) -> Result<Crawl, BootError> {
     Crawl::start(order)
 }
 
-/// What the operator wants, by so many interrupts.
+/// The phase that this many interrupts ask for.
 pub(super) fn wanted(interrupts: &AtomicUsize) -> Phase {
     match interrupts.load(Ordering::Relaxed) {
         0 => Phase::Run,
@@ -331,10 +334,10 @@ pub(super) fn wanted(interrupts: &AtomicUsize) -> Phase {
     }
 }
 
-/// Of a crawl with more URLs the logs are not read at its end: that would take more than some seconds.
+/// Above this number of URLs the logs are not read at the end of a crawl: that would take more than some seconds.
 const CAUSES_URLS_MAX: u64 = 3_000_000;
 const POLL: Duration = Duration::from_millis(25);
-/// So long a later round waits for its files.
+/// How long a later round waits for its files.
 const MENDING: Duration = Duration::from_secs(600);
 const RETRY: Duration = Duration::from_secs(1);
 const TICK: Duration = Duration::from_millis(100);

@@ -1,9 +1,10 @@
 //! The logs of a crawl's directory, for the commands that list what a crawl knows.
 //!
-//! Decides: nothing is changed, and no lock is kept, so a crawl may run in the directory meanwhile: what it has written whole is
-//! read. Shards come one after another, each in the order in which its URLs were accepted. What is damaged or missing goes to
-//! stderr, and the list goes on behind it.
-//! Exit codes: 0 all is whole, 1 something is damaged or missing, 2 the directory is no crawl or cannot be read.
+//! Decides: the command changes nothing and holds no lock, so a crawl may run in the directory at the same time;
+//! every complete record it has written is read. Shards come one after another, each in the order in which its URLs
+//! were accepted. Damage and missing files are reported on stderr, and the list continues behind them.
+//! Exit codes: 0 everything is intact, 1 something is damaged or missing, 2 the directory is no crawl or cannot be
+//! read.
 //! Limits: a piece of [`PIECE_BYTES`] at a time, and what `log::listing` keeps of a shard.
 
 use std::fs::File;
@@ -17,7 +18,7 @@ use ringcrawl_base::time::UnixTime;
 use ringcrawl_brain::log::{Damage, Listing, ListingStep, LogFile, Owner};
 use ringcrawl_crawler::boot::{self, Manifest};
 
-/// A crawl's directory whose logs are to be read.
+/// A crawl's directory whose logs will be read.
 #[derive(Debug)]
 pub(super) struct CrawlLogs {
     root: PathBuf,
@@ -43,17 +44,18 @@ impl CrawlLogs {
         self.is_running
     }
 
-    /// Why a crawl that runs there waits for space on its disk, if it does: in words.
+    /// Why a crawl that runs there waits for disk space, in words; `None` if it does not.
     pub(super) fn shortage(&self, free_bytes_min: u64) -> Option<String> {
         if self.is_running { boot::disk_shortage(&self.root, self.manifest.shards, free_bytes_min) } else { None }
     }
 
-    /// The crawl's secret, under which its sites have numbers.
+    /// The crawl's secret, under which its sites are numbered.
     pub(super) fn rng_seed(&self) -> u64 {
         self.manifest.rng_seed
     }
 
-    /// The same as [`CrawlLogs::read`] for a list. What makes the whole crawl wait, if it runs, goes to stderr after it.
+    /// Like [`CrawlLogs::read`], for a list. If a running crawl is held up as a whole, the reason goes to stderr
+    /// after the list.
     pub(super) fn list(&self, each: &mut dyn FnMut(ListingStep<'_>) -> io::Result<()>) -> io::Result<u8> {
         let mut outage = None;
         let code = self.read(&mut |step| {
@@ -70,7 +72,7 @@ impl CrawlLogs {
         Ok(code)
     }
 
-    /// Gives what the logs say to `each`, until it fails; the exit code.
+    /// Passes the contents of the logs to `each` until it fails; returns the exit code.
     pub(super) fn read(&self, each: &mut dyn FnMut(ListingStep<'_>) -> io::Result<()>) -> io::Result<u8> {
         let mut code = DONE;
         for shard in 0..self.manifest.shards {
@@ -81,7 +83,7 @@ impl CrawlLogs {
         Ok(code)
     }
 
-    /// The same in another pass than the one that tells what is damaged.
+    /// The same in a separate pass that does not report damage.
     pub(super) fn read_silently(&self, each: &mut dyn FnMut(ListingStep<'_>)) -> io::Result<()> {
         (0..self.manifest.shards).try_for_each(|shard| {
             let read = self.read_shard(shard, &mut |step| {
@@ -92,7 +94,7 @@ impl CrawlLogs {
         })
     }
 
-    /// The exit code, and what is to be told.
+    /// Returns the exit code and the messages to report.
     fn read_shard(
         &self,
         shard: u16,
@@ -114,7 +116,7 @@ impl CrawlLogs {
             if open.as_ref().is_none_or(|(of, _)| *of != log) {
                 open = match File::open(&path) {
                     Ok(file) => Some((log, file)),
-                    // Nothing was written yet; where something was, the other log tells of it.
+                    // Nothing was written yet; if something was, the other log reports the loss.
                     Err(error) if error.kind() == ErrorKind::NotFound => None,
                     Err(error) => return Err(named(error)),
                 };
@@ -138,7 +140,7 @@ impl CrawlLogs {
     }
 }
 
-/// The exit code, and what is not as it was written. A torn end is what every kill may leave.
+/// Returns the exit code and the differences from what was written. Every kill may leave a torn end.
 fn of_damage(folder: &Path, damage: &Damage) -> (u8, Vec<String>) {
     let (shard, mut told) = (folder.display(), Vec::new());
     for (log, bytes) in &damage.torn {

@@ -1,9 +1,9 @@
-//! `ringcrawl demo`: the main job on this machine, checked.
+//! `ringcrawl demo`: runs a complete crawl on this machine and checks the result.
 //!
-//! Decides: a synthetic web is served on loopback by threads of this process, crawled over real sockets, DNS and TLS
-//! by the same code as any other crawl, and what was stored is compared with the truth, which is computed from the
-//! web's definition without a request. Its hosts are crawled as the operator's own (`mine` in `politeness.host`), which
-//! they are. Exit code 0 when everything that can be reached was stored once with the right bytes' status, else 1.
+//! Decides: threads of this process serve a synthetic web on loopback. The same code as in any other crawl crawls it
+//! over real sockets, DNS and TLS. The result is compared with the truth, which is computed from the web's definition
+//! without a request. Its hosts are crawled as the operator's own (`mine` in `politeness.host`), which they are. Exit
+//! code 0 when everything reachable was stored once with the right bytes' status, else 1.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -76,7 +76,7 @@ fn demo(arguments: &Demo) -> Result<ExitCode, String> {
     let base = std::env::temp_dir().join(format!("ringcrawl-demo-{}", std::process::id()));
     let dir = arguments.dir.clone().unwrap_or_else(|| base.clone());
     let ca_file = base.with_extension("ca.pem");
-    // In a folder that others write to as well: what is there already may be theirs.
+    // Other users write to this folder as well: an existing file may be theirs.
     private::open(private::options().create_new(true), &ca_file)
         .and_then(|mut file| file.write_all(web.ca_pem.as_bytes()))
         .map_err(|error| format!("{}: {error}", ca_file.display()))?;
@@ -135,7 +135,7 @@ fn config(shards: u32, dns: &str, ca_file: &Path) -> Result<Config, ConfigError>
     Ok(config)
 }
 
-/// Every stored URL with its status and how often it was stored; robots.txt apart.
+/// Every stored URL except robots.txt, with its status and how often it was stored.
 fn stored(dir: &Path) -> std::io::Result<BTreeMap<String, (u16, u64)>> {
     let mut stored = BTreeMap::new();
     for segment in find_segments(dir)? {
@@ -150,7 +150,7 @@ fn stored(dir: &Path) -> std::io::Result<BTreeMap<String, (u16, u64)>> {
     Ok(stored)
 }
 
-/// What was stored, held against the truth.
+/// Compares what was stored with the truth.
 struct Check {
     expected: u64,
     found: u64,

@@ -1,13 +1,14 @@
-//! `ringcrawl hosts`: the hosts that a crawl knows, and what came of their URLs.
+//! `ringcrawl hosts`: the hosts that a crawl knows, with the results of their URLs.
 //!
-//! Decides: columns are separated by tabs: pages (2xx), waiting, errors (no response, or a status of 400 and more), denied by
-//! robots.txt, duplicates (pages whose body was stored lately), delay in seconds, until when the host is left alone (`-`: not any
-//! more), host, status of its last response, mean time of a response in seconds, and what went wrong there last, if it
-//! has not gone well since. The most come first, names in their order. The delay is the one in force when it was
-//! written down last, which a slow or complaining host has longer; where it never was, that of the last run's settings
-//! or the host's Crawl-delay, whichever is longer. A terminal gets the names of the columns first. `--json` has the
-//! same by names, a line each, and null for `-`.
-//! Limits: one entry a host in memory, some 200 bytes.
+//! Decides: columns are separated by tabs: pages (2xx), waiting, errors (no response, or a status of 400 and more),
+//! denied by robots.txt, duplicates (pages whose body was stored lately), delay in seconds, until when the host is
+//! left alone (`-`: not any more), host, status of its last response, mean time of a response in seconds, and the
+//! last failure there, unless the host has recovered since. The hosts with the highest values come first; equal ones
+//! are in the order of their names. The delay is the one in force when it was last recorded, which is longer for a
+//! slow or complaining host. If none was recorded, it is that of the last run's settings or the host's Crawl-delay,
+//! whichever is longer. A terminal gets the names of the columns first. `--json` prints the same by names, one object
+//! a line, with null for `-`.
+//! Limits: one entry per host in memory, some 200 bytes.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -60,7 +61,7 @@ enum Sort {
     Host,
 }
 
-/// What is known of a host.
+/// What is known about a host.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 struct Host {
     pages: u64,
@@ -97,7 +98,7 @@ impl Host {
             (State::Denied, _) => self.denied += 1,
             (State::Fetched, UrlState::Fetched(200..=299)) => self.pages += 1,
             (State::Fetched, UrlState::Fetched(..400)) => {}
-            // Nobody asked for them.
+            // These were never requested.
             (_, UrlState::Failed(Failure::OverBudget | Failure::Blocked | Failure::OutOfScope)) => {}
             _ => self.errors += 1,
         }
@@ -220,7 +221,7 @@ fn list(arguments: &Hosts, out: &mut impl Write) -> io::Result<u8> {
     Ok(code)
 }
 
-/// The delays of hosts that ask for none.
+/// The delays of hosts that do not ask for one.
 fn politeness(dir: &std::path::Path) -> Option<Politeness> {
     match boot::kept_config(dir) {
         Ok(config) => config.map(|config| config.politeness),
@@ -312,7 +313,7 @@ mod tests {
         let start = "0\t0\t0\t0\t0\t4.000\t-\ta.test\t503\t1.987\ta.test: robots.txt: connection refused, ";
         assert_eq!(columns(&host, true), format!("{start}try 2 of 5 in 9 min"));
         assert_eq!(columns(&host, false), format!("{start}after 1 of 5 tries"));
-        // Nothing is known of its pace any more, and nothing is wrong.
+        // Its pace is no longer known, and nothing is wrong.
         host.note(note(Duration::ZERO, Duration::ZERO, &[]), 1_000);
         assert_eq!(columns(&host, true), "0\t0\t0\t0\t0\t1.000\t-\ta.test\t503\t1.987\t-");
         assert_eq!(host.key(Sort::Slow), 1_987);

@@ -1,10 +1,11 @@
-//! `ringcrawl identity`: what is published about the crawler, as files for a web server; and a new key.
+//! `ringcrawl identity`: writes what is published about the crawler, as files for a web server; also writes a new
+//! key.
 //!
-//! Decides: the files are for everybody, whatever the umask, since a server of another user reads them; the private key is for
-//! its owner alone. A file that is there is replaced at once, as a server may be reading it. No key is ever overwritten: what
-//! was signed with it could not be verified any more.
+//! Decides: anyone may read the files, whatever the umask, since a server of another user reads them; only its owner
+//! may read the private key. An existing file is replaced atomically, as a server may be reading it. No key is ever
+//! overwritten: signatures made with it could no longer be verified.
 //! Exit codes: 0 written; 1 the system or the disk failed; 2 an operator's mistake.
-//! Leaves to others: what stands in the files (`identity`).
+//! Leaves to others: the contents of the files (`identity`).
 
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write as _};
@@ -95,7 +96,7 @@ fn publish(arguments: &IdentityArguments, out: &Path) -> Result<String, Refusal>
     for file in &arguments.also_key {
         keys.push(key_in(file)?);
     }
-    // A server's configuration names it, which is read elsewhere.
+    // The path goes into a server's configuration, which is read from another working directory.
     let out = std::path::absolute(out).map_err(|error| told(out, &error))?;
     let folder = out.to_str().ok_or_else(|| Refusal::Mistakes(vec![format!("--out: {out:?} is not UTF-8")]))?;
     let files = identity::publish(&config, &keys, folder, ring::unix_now()).map_err(Refusal::Mistakes)?;
@@ -125,7 +126,7 @@ fn key_of(config: &Config) -> Result<SigningKey, Refusal> {
         .map_err(|why| Refusal::Mistakes(vec![format!("identity.signing_key: {why}")]))
 }
 
-/// The key in a file, by the rules for `identity.signing_key`.
+/// Reads the key in a file by the rules for `identity.signing_key`.
 fn key_in(file: &Path) -> Result<SigningKey, Refusal> {
     let path = std::path::absolute(file).map_err(|error| told(file, &error))?;
     let mut config = Config::default();
@@ -159,7 +160,7 @@ fn keygen(file: &Path) -> Result<String, Refusal> {
     ))
 }
 
-/// Puts `bytes` into a file that everybody may read, in one step. Its folder is made.
+/// Writes `bytes` atomically to a file that anyone may read. Creates its folder.
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::Error::other("this is no file"));
@@ -177,7 +178,7 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     fs::rename(&beside, path)
 }
 
-/// A folder that everybody may enter; one that is there stays as it is.
+/// Makes a folder that anyone may enter; an existing one is left as it is.
 fn make_folder(folder: &Path) -> io::Result<()> {
     if folder.is_dir() {
         return Ok(());

@@ -1,9 +1,9 @@
 //! `--json FILE`: the numbers of a run for programs.
 //!
-//! Decides: `-` is standard output. That the file can be written is checked before the run, which may take weeks;
-//! the check leaves nothing behind. What is not a plain file (a pipe, a terminal) is not tried: to open it may wait for a
-//! reader, or be taken for the message itself. A file in the crawl's directory is written as all files there: no link is
-//! followed, and its mode is 0640.
+//! Decides: `-` is standard output. Whether the file can be written is checked before the run, which may take weeks;
+//! the check leaves nothing behind. Anything but a plain file (a pipe, a terminal) is not tried: opening it may block
+//! until there is a reader, or the reader may take the attempt for the message itself. A file in the crawl's
+//! directory is written as all files there: no link is followed, and its mode is 0640.
 //! Limits: a disk that fills up during the run is noticed at its end.
 
 use std::fs::{self, File};
@@ -16,7 +16,8 @@ use super::output::{self, tell};
 use super::{DONE, FAILED};
 use ringcrawl_files::private;
 
-/// Whether `path` can be written later; `made` is a directory that the run makes or goes on in. An error names option and path.
+/// Whether `path` can be written later; `made` is a directory that the run creates or continues in. An error names
+/// option and path.
 pub(super) fn check(path: &Path, made: Option<&Path>) -> Result<(), String> {
     if path == Path::new("-") {
         return Ok(());
@@ -36,7 +37,7 @@ pub(super) fn check(path: &Path, made: Option<&Path>) -> Result<(), String> {
     tried.map_err(|error| named(path, &error))
 }
 
-/// Writes `value` to `path`, in the crawl's directory `dir` as all files there are written; the exit code.
+/// Writes `value` to `path`; in the crawl's directory `dir`, as all files there are written. Returns the exit code.
 pub(super) fn write(path: &Path, value: &impl Serialize, dir: Option<&Path>) -> u8 {
     let text = match serde_json::to_string_pretty(value) {
         Ok(text) => text + "\n",
@@ -61,7 +62,7 @@ pub(super) fn write(path: &Path, value: &impl Serialize, dir: Option<&Path>) -> 
     }
 }
 
-/// Whether `path` lies directly in `made`, a directory that is not there yet.
+/// Whether `path` lies directly in `made`, a directory that does not exist yet.
 fn is_in(path: &Path, made: Option<&Path>) -> bool {
     let Some(made) = made.filter(|made| !made.exists()) else { return false };
     match (std::path::absolute(path), std::path::absolute(made)) {
@@ -70,7 +71,7 @@ fn is_in(path: &Path, made: Option<&Path>) -> bool {
     }
 }
 
-/// Whether `path` lies in `dir` or below, by whatever names.
+/// Whether `path` lies in `dir` or below, under any name.
 fn is_under(path: &Path, dir: &Path) -> bool {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     matches!((fs::canonicalize(parent), fs::canonicalize(dir)), (Ok(parent), Ok(dir)) if parent.starts_with(&dir))
@@ -121,7 +122,7 @@ mod tests {
         assert_eq!(write(&dir.join("y.json"), &1, Some(&dir)), DONE);
         let mode = fs::metadata(dir.join("y.json")).unwrap().permissions().mode();
         assert_eq!(mode & 0o027, 0);
-        // Elsewhere it is the operator's own.
+        // Elsewhere the file is the operator's own.
         assert_eq!((check(&link, None), write(&link, &2, None)), (Ok(()), DONE));
         assert_eq!(fs::read_to_string(&victim).unwrap(), "2\n");
     }

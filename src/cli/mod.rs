@@ -1,7 +1,7 @@
 //! The command line: one file per subcommand.
 //!
-//! Exit codes: 0 success, 1 failure, 2 an operator's mistake (arguments, configuration, seeds, directory), 3 a crawl has ended and no
-//! seed of it gave a page.
+//! Exit codes: 0 success, 1 failure, 2 an operator's mistake (arguments, configuration, seeds, directory), 3 a crawl
+//! has ended and none of its seeds gave a page.
 
 #![deny(clippy::print_stdout, clippy::print_stderr, reason = "they panic where nothing can be written: see output")]
 
@@ -111,10 +111,10 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Prints what clap has to say, a mistake or the help that was asked for; the exit code.
+/// Prints clap's message, a mistake or the requested help; returns the exit code.
 pub fn explain(message: &clap::Error) -> u8 {
     if message.use_stderr() {
-        // Without its colours: arguments are shown, which may be others' text.
+        // Without clap's colours: the message shows arguments, which may be text from others.
         output::text(&message.render().to_string());
         return MISTAKE;
     }

@@ -1,12 +1,12 @@
 //! Standard error and standard output, which may be full, closed or gone.
 //!
-//! Decides: messages go to standard error, and what cannot be written there changes nothing: no exit code, no file.
-//! Results go to standard output. A reader that closes the pipe early, as `head` does, has seen enough: the command ends
-//! in silence and without an error. Any other failure there is told, with exit code 1.
+//! Decides: messages go to standard error. An error writing there changes nothing: no exit code, no file. Results go
+//! to standard output. A reader that closes the pipe early, as `head` does, has seen enough: the command ends
+//! silently and without an error. Any other write error there is reported, with exit code 1.
 //! Why so: `println!` and `eprintln!` panic when they cannot write, and a crawl must not end in a panic because the
 //! disk of its log is full.
-//! A terminal gets no control characters (`terminal`); whatever else is written to gets every byte as it is.
-//! Invariants: no other file of `cli` writes with the standard macros, which the compiler denies.
+//! A terminal gets no control characters (`terminal`); any other output gets every byte unchanged.
+//! Invariants: no other file of `cli` writes with the standard macros; the compiler denies them.
 
 use std::backtrace::Backtrace;
 use std::fmt;
@@ -16,19 +16,19 @@ use super::terminal::{self, Filter};
 
 use super::{DONE, FAILED};
 
-/// A line on standard error; takes what `format!` takes.
+/// Prints a line on standard error; takes what `format!` takes.
 #[macro_export]
 macro_rules! tell {
     ($($message:tt)*) => { $crate::cli::output::line(format_args!($($message)*)) };
 }
 pub use crate::tell;
 
-/// One line, written at once so that those of several processes do not mix.
+/// Writes one line at once, so that lines of several processes do not mix.
 pub fn line(message: fmt::Arguments<'_>) {
     text(&format!("{message}\n"));
 }
 
-/// Text with its own line ends on standard error.
+/// Writes text with its own line ends to standard error.
 pub fn text(text: &str) {
     let mut stderr = io::stderr();
     let _ = match stderr.is_terminal() {
@@ -37,7 +37,7 @@ pub fn text(text: &str) {
     };
 }
 
-/// Has the message of a panic written as all else, since others' text may be part of it.
+/// Writes panic messages like all other output, since they may contain text from others.
 pub fn watch_panics() {
     let standard = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
@@ -50,7 +50,7 @@ pub fn watch_panics() {
     }));
 }
 
-/// Writes `text` to standard output; the exit code.
+/// Writes `text` to standard output; returns the exit code.
 pub fn print(text: &str) -> u8 {
     let mut stdout = Stdout::new();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
@@ -59,10 +59,10 @@ pub fn print(text: &str) -> u8 {
     }
 }
 
-/// Standard output, buffered. Its errors name it, since where they arrive others may have failed as well.
+/// Standard output, buffered. Its errors name it, since the caller may also see errors of other files.
 pub(super) struct Stdout {
     buffer: BufWriter<StdoutLock<'static>>,
-    /// Where it is a terminal.
+    /// Set if it is a terminal.
     filter: Option<Filter>,
     has_failed: bool,
 }
@@ -73,7 +73,7 @@ impl Stdout {
         Stdout { buffer: BufWriter::new(io::stdout().lock()), filter, has_failed: false }
     }
 
-    /// Tells of `error` if it came from here; the exit code then.
+    /// Reports `error` if it came from here, and then returns the exit code.
     pub fn code_of(&self, error: &io::Error) -> Option<u8> {
         match error.kind() {
             _ if !self.has_failed => None,

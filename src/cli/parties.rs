@@ -1,8 +1,9 @@
-//! The seed that a URL came from: its party, as SCrawler calls all that is reached from one seed.
+//! The seed that a URL came from: its party, SCrawler's name for everything reached from one seed.
 //!
-//! Decides: the page that linked to a URL first is of the same party; so is what it redirected to. A sitemap that a robots.txt named is of
-//! the party of the first URL of that origin, for which the file was asked for. A URL of a log that does not tell of pages is of no party.
-//! Two passes over the logs: one for the hashes of URLs and pages, one for what is asked of each URL.
+//! Decides: a URL belongs to the party of the page that first linked to it or redirected to it. A sitemap named in a
+//! robots.txt belongs to the party of the first URL of that origin, for which the file was fetched. A URL of a log
+//! that does not record pages belongs to no party.
+//! Two passes over the logs: one for the hashes of URLs and pages, one for the question about each URL.
 //! Limits: 20 bytes a URL, 16 an origin, and the seeds' texts.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -17,27 +18,27 @@ use ringcrawl_url::Url;
 /// The parties of a crawl.
 #[derive(Debug)]
 pub(super) struct Parties {
-    /// Hashes of URLs that are no seeds, in order, and the place of the seed in `seeds`.
+    /// Sorted hashes of URLs that are not seeds, and the index of their seed in `seeds`.
     urls: Vec<(u64, u32)>,
-    /// By their hashes.
+    /// Indexes of seeds, by their hashes.
     places: HashMap<u64, u32>,
     /// As URLs, in the order of the logs.
     pub(super) seeds: Vec<Box<str>>,
 }
 
-/// What a first pass has found.
+/// The results of the first pass.
 #[derive(Debug, Default)]
 struct Links {
     linkers: Linkers,
     seeds: Vec<Box<str>>,
-    /// By the hash of an origin: that of its first URL.
+    /// From the hash of an origin to that of its first URL.
     origins: HashMap<u64, u64>,
-    /// Hashes of robots.txt that named sitemaps, and of their origins.
+    /// Hashes of robots.txt files that named sitemaps, and of their origins.
     robots: BTreeMap<u64, u64>,
 }
 
 impl Parties {
-    /// Reads the logs; what is damaged in them the second pass tells.
+    /// Reads the logs; the second pass reports damage in them.
     pub(super) fn read(logs: &CrawlLogs) -> io::Result<Parties> {
         let mut links = Links::default();
         logs.read_silently(&mut |step| {
@@ -48,7 +49,7 @@ impl Parties {
         Ok(links.parties())
     }
 
-    /// The place of the seed that `listed` came from.
+    /// The index of the seed that `listed` came from.
     pub(super) fn of(&self, listed: &Listed<'_>) -> Option<u32> {
         let url = hash(listed.text);
         let of_link = || {
@@ -58,7 +59,7 @@ impl Parties {
         self.places.get(&url).copied().or_else(of_link)
     }
 
-    /// The place of a seed.
+    /// The index of a seed.
     pub(super) fn place(&self, seed: &Url) -> Option<u32> {
         self.places.get(&hash(seed.as_str())).copied()
     }
@@ -88,7 +89,7 @@ impl Links {
         let robots: BTreeMap<u64, u64> = robots.collect();
         let seeds = std::mem::take(&mut self.seeds);
         let places: HashMap<u64, u32> = (0..).zip(&seeds).map(|(place, seed)| (hash(seed), place)).collect();
-        // The place of each URL's seed, as soon as it is known: a way is gone once.
+        // The index of each URL's seed, as soon as it is known: each path is walked once.
         let linkers = &self.linkers;
         let mut found: Vec<u32> = vec![OPEN; linkers.len()];
         for start in 0..linkers.len() {
@@ -104,7 +105,7 @@ impl Links {
                     }
                 }
                 let via = linkers.at(place).map_or(0, |(_, via)| via);
-                // A robots.txt that is a URL of the crawl, too, was linked to.
+                // A robots.txt that is also a URL of the crawl was linked to.
                 let via = match linkers.place(via).is_none() && !places.contains_key(&via) {
                     true => robots.get(&via).copied().unwrap_or(via),
                     false => via,
@@ -126,7 +127,7 @@ impl Links {
     }
 }
 
-/// In place of a seed: it is not known yet; there is none.
+/// In place of a seed: `OPEN` if it is not known yet, `NONE` if there is none.
 const OPEN: u32 = u32::MAX;
 const NONE: u32 = u32::MAX - 1;
 
@@ -151,15 +152,15 @@ mod tests {
             listed("http://b.test/", None, 0),
             listed("http://b.test/home", Some("http://b.test/"), redirect),
             listed("http://b.test/1", Some("http://b.test/home"), 1),
-            // Named by robots.txt; its pages were found in it. Of another origin nothing was asked for.
+            // Named by robots.txt; its pages were found in it. Nothing of the other origin was fetched.
             listed("http://b.test/map", Some("http://b.test/robots.txt"), 1),
             listed("http://c.test/mapped", Some("http://b.test/map"), 2),
             listed("http://d.test/map", Some("http://other.test/robots.txt"), 1),
-            // An older version told of no pages; and one way leads around.
+            // An older version did not record pages; and one path runs in a circle.
             listed("http://a.test/old", None, 4),
             listed("http://e.test/1", Some("http://e.test/2"), 2),
             listed("http://e.test/2", Some("http://e.test/1"), 2),
-            // It was sent away for a cookie, and back.
+            // It was redirected for a cookie, and back.
             listed("http://b.test/home", Some("http://b.test/check"), redirect),
             listed("http://b.test/check", Some("http://b.test/home"), redirect),
         ];
@@ -169,7 +170,7 @@ mod tests {
         assert_eq!(parties.seeds, ["http://a.test/".into(), "http://b.test/".into()]);
         let of = log.iter().map(|listed| parties.of(listed)).collect::<Vec<_>>();
         let (a, b) = (Some(0), Some(1));
-        // The first URL of b.test in the log is of the first party, for which the robots.txt was asked for.
+        // The first URL of b.test in the log is of the first party, for which the robots.txt was fetched.
         assert_eq!(of, [a, a, a, a, b, b, b, a, a, None, None, None, None, b, b]);
         assert_eq!(parties.place(&Url::parse("http://b.test").expect("a URL")), b);
         assert_eq!(parties.place(&Url::parse("http://a.test/1").expect("a URL")), None);

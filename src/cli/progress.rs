@@ -1,14 +1,14 @@
-//! The crawl while it runs: a live display on a terminal, a line a minute anywhere else.
+//! The crawl while it runs: a live display on a terminal, one line a minute anywhere else.
 //!
-//! Decides: what holds a crawl up is told when it begins or is another thing, and not only with the next line.
-//! Rates are over the last `WINDOW`, so that a stall shows at once and noise does not; the history above
-//! them is a second each. All of it goes to stderr, so that stdout stays for results. With more shards than
-//! `SHARD_LINES_MAX` each becomes one letter of a chart: a lame shard is seen as a gap.
+//! Decides: what holds a crawl up is reported when it begins or changes, and not only with the next line. Rates are
+//! over the last `WINDOW`, so that a stall shows at once and noise does not. Each column of the history above them is
+//! one second. All of it goes to stderr, so that stdout stays for results. With more shards than `SHARD_LINES_MAX`,
+//! each becomes one letter of a chart: a slow shard shows as a gap.
 //!
-//! Invariants: what is shown comes from the totals that are handed in; no clock is read here. A failing terminal
-//! never stops a crawl: errors of writing are dropped.
+//! Invariants: the display only shows the totals passed in; it reads no clock. A failing terminal never stops a
+//! crawl: write errors are dropped.
 //! Limits: `HISTORY_MAX` seconds of history, `SAMPLES_MAX` samples.
-//! Leaves to others: when to call (`cli::crawl`; four times a second is pleasant), the end's table (`summary`).
+//! Leaves to others: when to call (`cli::crawl`; four times a second works well), the table at the end (`summary`).
 
 mod standstill;
 
@@ -24,21 +24,21 @@ use ringcrawl_base::grouped;
 use ringcrawl_base::time::Duration;
 use ringcrawl_brain::stats::Totals;
 
-/// Time over which rates are taken.
+/// Time over which rates are computed.
 const WINDOW: Duration = Duration::from_secs(5);
-/// Time between lines where there is no terminal.
+/// Time between lines without a terminal.
 const LINE_EVERY: Duration = Duration::from_secs(60);
-/// Time between two of them at least, whatever is told in between.
+/// Minimum time between two lines, whatever is reported in between.
 const LINES_APART: Duration = Duration::from_secs(5);
-/// Samples nearer than this to the last are not kept.
+/// A sample closer than this to the last one is dropped.
 const SAMPLE_EVERY: Duration = Duration::from_millis(200);
-/// Samples of a window and a few more.
+/// Enough samples for a window and a few more.
 const SAMPLES_MAX: usize = 32;
 /// Seconds of the history chart: fits a terminal of 80 columns.
 const HISTORY_MAX: usize = 50;
-/// Shards with a line of their own.
+/// With at most this many shards, each has a line of its own.
 const SHARD_LINES_MAX: usize = 8;
-/// Steps of a chart, the lowest for zero.
+/// Levels of a chart, the lowest for zero.
 const STEPS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// The display of one run.
@@ -47,12 +47,12 @@ pub struct Progress {
     budget: Option<u64>,
     live: Option<Live>,
     samples: VecDeque<Sample>,
-    /// Pages of each full second, the newest last.
+    /// Pages in each full second, the newest last.
     history: VecDeque<u64>,
-    /// Second and pages when the history was last written.
+    /// Second and pages when the history was last updated.
     history_mark: (u64, u64),
     next_line: Duration,
-    /// When a line came last, and what it said that holds the crawl up, without its numbers.
+    /// When the last line was printed, and what it named as holding the crawl up, without its numbers.
     last_line: (Duration, String),
     standstill: Standstill,
 }
@@ -86,8 +86,8 @@ impl Progress {
         }
     }
 
-    /// Shows where the crawl stands, `elapsed` after its start; `per_shard` in the order of shards, in words what makes
-    /// fetching wait, an outage or a full disk, and what went wrong last.
+    /// Shows the state of the crawl `elapsed` after its start. `per_shard` is in the order of shards. The texts say
+    /// what makes fetching wait, an outage or a full disk, and what went wrong last.
     pub fn tick(
         &mut self,
         totals: &Totals,
@@ -110,14 +110,14 @@ impl Progress {
         }
     }
 
-    /// Takes the display away; what follows is the summary's.
+    /// Removes the display; the summary follows.
     pub fn finish(&mut self) {
         if let Some(live) = self.live.take() {
             let _ = live.all.clear();
         }
     }
 
-    /// Draws when there is a terminal; else the line that is due, if any.
+    /// Draws if there is a terminal; otherwise returns the line that is due, if any.
     fn step(&mut self, totals: &Totals, per_shard: &[Totals], elapsed: Duration) -> Option<String> {
         self.sample(totals, per_shard, elapsed);
         self.standstill.look(totals, elapsed);
@@ -134,13 +134,13 @@ impl Progress {
             return None;
         }
         self.last_line = (elapsed, cause);
-        // The next full interval: a late tick does not make two lines of one moment.
+        // The next full interval: a late tick does not print two lines for one moment.
         let interval = LINE_EVERY.as_secs();
         self.next_line = Duration::from_secs((elapsed.as_secs() / interval + 1) * interval);
         Some(self.line(totals, &rates, elapsed))
     }
 
-    /// Remembers a sample, and forgets those that no rate needs.
+    /// Stores a sample, and drops those that no rate needs.
     fn sample(&mut self, totals: &Totals, per_shard: &[Totals], elapsed: Duration) {
         let second = elapsed.as_secs();
         let (last_second, last_pages) = self.history_mark;
@@ -161,7 +161,7 @@ impl Progress {
         }
         let shard_pages = per_shard.iter().map(|shard| shard.pages).collect();
         self.samples.push_back(Sample { elapsed, totals: totals.clone(), shard_pages });
-        // The oldest is kept until the next one is old enough, so that the window is full.
+        // The oldest sample is kept until the next one is old enough, so that the window is full.
         while self.samples.get(1).is_some_and(|second| elapsed.saturating_sub(second.elapsed) >= WINDOW)
             || self.samples.len() > SAMPLES_MAX
         {
@@ -170,7 +170,7 @@ impl Progress {
     }
 
     fn rates(&self, totals: &Totals, per_shard: &[Totals], elapsed: Duration) -> Rates {
-        // Before the first two samples differ, the start of the run is the other end.
+        // Until two samples differ, the rate is measured from the start of the run.
         let first = self.samples.front().filter(|first| first.elapsed < elapsed);
         let seconds = elapsed.saturating_sub(first.map_or(Duration::ZERO, |first| first.elapsed)).as_secs_f64();
         let per_second = |now: u64, then: u64| {
@@ -209,11 +209,11 @@ impl Progress {
 }
 
 struct Rates {
-    /// Pages a second.
+    /// Pages per second.
     pages: f64,
-    /// Bytes on the wire a second.
+    /// Bytes per second on the wire.
     bytes: f64,
-    /// Pages a second of each shard.
+    /// Pages per second of each shard.
     shards: Vec<f64>,
 }
 
@@ -232,7 +232,7 @@ impl Live {
         let all = MultiProgress::with_draw_target(target);
         let add = |template: &str| {
             let bar = ProgressBar::new(budget.unwrap_or(0));
-            // A template that does not parse is a slip in this file; the plain bar is no reason to stop a crawl.
+            // A template that does not parse is a bug in this file; the crawl continues with the plain bar.
             if let Ok(style) = ProgressStyle::with_template(template) {
                 bar.set_style(style.progress_chars("█▉▊▋▌▍▎▏ ").tick_chars("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏ "));
             }
@@ -310,36 +310,36 @@ impl Live {
     }
 }
 
-/// `queue 1,234 of 5,678 known`: URLs of the whole crawl that wait, and those that were ever found.
+/// `queue 1,234 of 5,678 known`: the crawl's queued URLs, and all URLs ever found.
 fn queue(totals: &Totals) -> String {
     format!("queue {} of {} known", grouped(totals.queued), grouped(totals.visited))
 }
 
-/// `hosts 3,210 (120 left)`: those met, and those of them with something to do.
+/// `hosts 3,210 (120 left)`: the hosts known, and those with URLs left.
 fn hosts(totals: &Totals) -> String {
     format!("hosts {} ({} left)", grouped(totals.hosts), grouped(totals.hosts_left))
 }
 
-/// `38 errors (0.3 %)`: failures that are not our own decision, and their share of what was asked for.
+/// `38 errors (0.3 %)`: failures that are not our own decision, and their share of the requests.
 fn errors(totals: &Totals) -> String {
     let errors = totals.errors();
     let asked = errors.saturating_add(totals.responses).max(1);
     format!("{} errors ({:.1} %)", grouped(errors), errors as f64 * 100.0 / asked as f64)
 }
 
-/// Whole percents, cut: 100 is shown when it is reached and not before.
+/// Whole percents, rounded down: 100 appears only when it is reached.
 fn percent(pages: u64, budget: u64) -> u64 {
     u64::try_from(u128::from(pages.min(budget)) * 100 / u128::from(budget.max(1))).unwrap_or(100)
 }
 
 fn eta(pages: u64, budget: u64, rate: f64) -> String {
-    /// A longer wait is no prediction.
+    /// A longer estimate predicts nothing.
     const ETA_SECONDS_MAX: f64 = 100.0 * 3_600.0;
     let seconds = budget.saturating_sub(pages) as f64 / rate;
     if seconds <= ETA_SECONDS_MAX { clock(Duration::from_secs_f64(seconds.ceil())) } else { "–".to_owned() }
 }
 
-/// Values as a line of blocks, the highest a full one; what is above zero never looks like nothing.
+/// Formats values as a line of blocks, with a full block for the highest; a value above zero is never blank.
 fn chart(values: &[f64]) -> String {
     let most = values.iter().copied().fold(0.0, f64::max);
     let top = STEPS.len() - 1;
@@ -350,7 +350,7 @@ fn chart(values: &[f64]) -> String {
     values.iter().map(block).collect()
 }
 
-/// A bar of ten places, filled from the left.
+/// A bar of ten blocks, filled from the left.
 fn gauge(value: f64, most: f64) -> String {
     const PLACES: usize = 10;
     let full = if most > 0.0 { (value / most * PLACES as f64).round() as usize } else { 0 }.min(PLACES);

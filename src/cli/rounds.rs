@@ -1,12 +1,13 @@
-//! A crawl in rounds: seed by seed, as SCrawler has it.
+//! A crawl in rounds: seed by seed, as in SCrawler.
 //!
-//! Decides: a round is a run of the crawl with the scope of its seeds. When it is finished, the links that left it are listed and are
-//! seeds of the next, in the same directory: so no page is fetched twice, budgets go on, and a crawl that is stopped or killed goes
-//! on in the round in which it was, as its list of seeds tells. A site with several seeds is crawled from all of them at once.
-//! Links with which no round may begin, out of scope or off this machine, are left out first.
-//! `crawl.pages_max` and `crawl.time_max` hold for all rounds of a process together, and so does the summary.
-//! A round also goes on when its sites have moved between shards (`partition.balance`).
-//! Invariants: there is no next round after one that was not finished.
+//! Decides: a round is a run of the crawl with the scope of its seeds. When it is finished, the links that left it
+//! are listed and become the seeds of the next round, in the same directory. So no page is fetched twice, and budgets
+//! carry over. A crawl that is stopped or killed continues in the same round, which its list of seeds records. A site
+//! with several seeds is crawled from all of them at once.
+//! Links with which no round may begin, because they are out of scope or not on this machine, are left out first.
+//! `crawl.pages_max` and `crawl.time_max` apply to all rounds of a process together, and so does the summary.
+//! A round also continues when its sites have moved between shards (`partition.balance`).
+//! Invariants: no round follows one that was not finished.
 //! Leaves to others: a round (`crawl`), lists of links and of seeds (`boot`).
 
 use super::crawl::Ended;
@@ -17,21 +18,21 @@ use ringcrawl_brain::log::AskAgain;
 use ringcrawl_config::Config;
 use ringcrawl_crawler::boot::{self, BootError, Order, Round, RoundEnd};
 
-/// What is known when a round has ended.
+/// The state at the end of a round.
 #[derive(Debug)]
 pub struct RoundBefore {
     config: Config,
     dir: std::path::PathBuf,
     end: RoundEnd,
     is_finished: bool,
-    /// Of all rounds so far.
+    /// Total over all rounds so far.
     pages: u64,
     elapsed: Duration,
-    /// Links that left the scope and were not written down, of all rounds so far.
+    /// Links that left the scope and were not recorded, in all rounds so far.
     unlisted: u64,
 }
 
-/// Drives one round after another, as long as there is a next one.
+/// Runs one round after another, until no round is left.
 pub fn drive(
     first: Order,
     next: impl Fn(RoundBefore) -> Option<Order>,
@@ -40,7 +41,7 @@ pub fn drive(
     let (config, dir) = (first.config.clone(), first.dir.clone());
     let (mut ended, mut end) = drive_round(first)?;
     while let Some(round_end) = end.take() {
-        // It was to go on with sites moved: whatever came meanwhile is the reason where it does not.
+        // The round should continue with moved sites. If it does not, the cause is whatever happened meanwhile.
         if round_end.fruitless.is_some() {
             let Summary { totals, elapsed, .. } = &ended.summary;
             let limit = limit_reached(&config, totals.pages, *elapsed);
@@ -65,7 +66,7 @@ pub fn drive(
                 end = later_end;
             }
             Err(BootError::Stopped) => STOPPED.clone_into(&mut ended.summary.ended),
-            // What is done is told all the same.
+            // The finished work is still reported.
             Err(error) => {
                 ended.failure = Some(error.to_string());
                 "failed".clone_into(&mut ended.summary.ended);
@@ -75,7 +76,7 @@ pub fn drive(
     Ok(ended)
 }
 
-/// The next round, if there is one; tells of the one before.
+/// The next round, if there is one; reports on the one before.
 pub fn next(before: RoundBefore) -> Option<Order> {
     let RoundBefore { mut config, dir, end, is_finished, pages, elapsed, unlisted } = before;
     let is_over = limit_reached(&config, pages, elapsed).is_some();
@@ -86,7 +87,7 @@ pub fn next(before: RoundBefore) -> Option<Order> {
             let (seeds, ask_again) = (Vec::new(), AskAgain::default());
             return Some(Order { config, seeds, dir, new: false, ask_again, round, lock: end.lock });
         }
-        // It was to go on, and so they are not listed yet.
+        // The round should continue, so its links are not listed yet.
         None if end.fruitless.is_some() && config.lists_external_links() => {
             match boot::list_external_links(&dir, end.lock.clone()) {
                 Ok(links) => links,
@@ -105,7 +106,7 @@ pub fn next(before: RoundBefore) -> Option<Order> {
     if unlisted > 0 {
         tell!("ringcrawl: {unlisted} more were not written down: a shard found too many");
     }
-    // A run that gives no name goes on under the crawl's.
+    // A run without an agent name uses the crawl's.
     if let Some(manifest) = boot::read_manifest(&dir).ok().flatten().filter(|_| config.agent.name.is_empty()) {
         config.agent.name = manifest.agent_name;
     }
@@ -133,7 +134,7 @@ pub fn next(before: RoundBefore) -> Option<Order> {
     })
 }
 
-/// The limit for all rounds of a process that is reached, as a summary names it.
+/// The limit reached by all rounds of a process together, as a summary names it.
 fn limit_reached(config: &Config, pages: u64, elapsed: Duration) -> Option<&'static str> {
     let limits = &config.crawl;
     if limits.pages_max > 0 && pages >= limits.pages_max {
@@ -142,7 +143,8 @@ fn limit_reached(config: &Config, pages: u64, elapsed: Duration) -> Option<&'sta
     (!limits.time_max.is_zero() && elapsed >= limits.time_max).then_some("time_max reached")
 }
 
-/// The summary of one run, and of one that went on with its crawl: with the same hosts after a pause, with others in a new round.
+/// Merges the summaries of one run and of a later run of the same crawl: with the same hosts after a pause, with
+/// others in a new round.
 fn both(before: &Summary, later: Summary, has_same_hosts: bool) -> Summary {
     let (outages, lasted) = before.outages;
     let mut totals = before.totals.followed_by(&later.totals);
@@ -154,14 +156,14 @@ fn both(before: &Summary, later: Summary, has_same_hosts: bool) -> Summary {
         pages_by_shard: before.pages_by_shard.iter().zip(&later.pages_by_shard).map(|(one, more)| one + more).collect(),
         elapsed: before.elapsed + later.elapsed,
         outages: (outages + later.outages.0, lasted + later.outages.1),
-        // The process's own: memory at most, and time so far.
+        // Values of the process: peak memory, and time so far.
         ..later
     }
 }
 
-/// How a run is called that has nothing left to do.
+/// The `ended` text of a run that has nothing left to do.
 const FINISHED: &str = "finished";
-/// And one that somebody stopped.
+/// The `ended` text of a run that was stopped.
 const STOPPED: &str = "stopped by signal";
 
 #[cfg(test)]
@@ -187,7 +189,7 @@ mod tests {
         }
     }
 
-    /// A web in which each round finds as many links as `links` says; the rounds that there were, with their seeds.
+    /// Drives a web in which each round finds as many links as `links` says; returns the rounds with their seeds.
     fn rounds(first: Order, links: &[usize], ended: &str) -> (Vec<(u32, usize)>, Summary) {
         let mut driven = Vec::new();
         let whole = drive(first, next, |order| {
@@ -225,7 +227,7 @@ mod tests {
         assert_eq!(rounds(order(9, 0), &[5; 9], "stopped by signal").0.len(), 1);
     }
 
-    /// What is said of a crawl whose first run ended for sites to move, and where its second begins.
+    /// The output for a crawl whose first run ended so that sites could move, and where its second begins.
     fn levelled(pages_max: u64, second: Option<Result<&str, BootError>>) -> (String, u32) {
         let (mut runs, mut second) = (0, second);
         let is_stopped = second.is_none();

@@ -1,7 +1,7 @@
-//! `ringcrawl scope`: what the rules and lists of a configuration come to.
+//! `ringcrawl scope`: shows the effect of a configuration's rules and lists.
 //!
-//! Decides: `scope test` says what decides on each URL at each stage, as the crawl would; a URL that cannot be read is told, and
-//! the others are tested. Exit codes: 0 all were tested, 2 an operator's mistake.
+//! Decides: `scope test` says what decides on each URL at each stage, as the crawl would. A URL that cannot be read
+//! is reported, and the others are tested. Exit codes: 0 all were tested, 2 an operator's mistake.
 //! Leaves to others: the verdicts (`scope`), the files (`boot`).
 
 use std::fmt::Write as _;
@@ -103,7 +103,7 @@ fn read_stage(name: &str) -> Result<Stage, String> {
     Stage::named(name).ok_or_else(|| format!("expected {}", Stage::ALL.map(Stage::as_str).join(", ")))
 }
 
-/// The scope of a crawl that was ordered so; every mistake.
+/// The scope of a crawl with these arguments; or every mistake.
 fn scope(test: &Test) -> Result<Scope, Vec<String>> {
     let mut config = match &test.config {
         Some(file) => {
@@ -124,7 +124,7 @@ fn scope(test: &Test) -> Result<Scope, Vec<String>> {
     Ok(files.of(&Scope::of_seeds(&config, &seeds.seeds)))
 }
 
-/// Tests one URL; whether it is one.
+/// Tests one URL; returns whether it is one.
 fn test_url(test: &Test, scope: &Scope, text: &str, out: &mut Stdout) -> io::Result<bool> {
     if text.is_empty() {
         return Ok(true);
@@ -157,7 +157,7 @@ fn as_text(test: &Test, url: &Url, verdicts: &[(Stage, Verdict)]) -> String {
             Decider::Blocked(by) => format!("scope.block: {}", blocked_by(by)),
             Decider::Nothing => "no rule".to_owned(),
         };
-        // What is written to a string arrives.
+        // Writing to a string cannot fail.
         let _ = writeln!(text, "  {stage:<8} {word:<5} {by}");
         if test.explain && !verdict.why.is_empty() {
             let _ = writeln!(text, "    {}", verdict.why);
@@ -165,7 +165,7 @@ fn as_text(test: &Test, url: &Url, verdicts: &[(Stage, Verdict)]) -> String {
         for passed in verdict.passed.iter().filter(|_| test.explain) {
             let _ = writeln!(text, "    not line {}: {} ({})", passed.line, passed.text, passed.why);
         }
-        // Nobody asks the other questions of what is not queued.
+        // A URL that is not queued never reaches the other stages.
         if !verdict.is_allowed && *stage == Stage::Schedule {
             break;
         }

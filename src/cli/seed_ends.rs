@@ -1,12 +1,12 @@
-//! What came of the seeds, where a crawl has no page.
+//! How the seeds ended, in a crawl without a page.
 //!
-//! Decides: such a crawl has an exit code of its own, as "finished" is no success then, and each seed is told with
-//! its reason: a name
-//! that does not exist, a status, a redirect out of scope. A page that does nothing but lead out of scope is none here.
-//! What a seed redirects to counts for it. While a seed still waits nothing is said: the next run may have its
-//! page. Earlier runs count, too, as the logs tell of all.
-//! Limits: what is known of hosts in trouble is in memory; [`TOLD_MAX`] seeds are told. The logs are read only after a
-//! run that had no page, and no further than to the first one.
+//! Decides: such a crawl has an exit code of its own, as "finished" is no success then. Each seed is reported with
+//! its reason: a name that does not exist, a status, a redirect out of scope. A page that does nothing but lead out
+//! of scope does not count as a page here.
+//! The target of a seed's redirect counts for the seed. While a seed still waits nothing is reported: the next run
+//! may fetch its page. Earlier runs count, too, as the logs cover all runs.
+//! Limits: what is known of hosts in trouble is in memory; at most [`TOLD_MAX`] seeds are reported. The logs are read
+//! only after a run without a page, and no further than to the first page.
 
 use std::io;
 use std::path::Path;
@@ -21,12 +21,12 @@ use ringcrawl_brain::log::{Listed, UrlState};
 use ringcrawl_brain::outcome::Wall;
 use ringcrawl_brain::stats::Totals;
 
-/// The exit code of a crawl in `dir` whose run came to `totals`; tells why no seed gave a page, where none did.
+/// The exit code of a crawl in `dir` whose run ended with `totals`. If no seed gave a page, it reports why.
 pub(super) fn exit_code(dir: &Path, totals: &Totals) -> u8 {
     if totals.pages > totals.seed_pages_led_outside {
         return DONE;
     }
-    // Those pages are known to lead away; pages of an earlier run are pages.
+    // The pages of this run are known to lead away; pages of an earlier run count as pages.
     let leads_away = totals.pages > 0;
     let (mut ends, mut count, mut has_hope) = (Vec::new(), 0_u64, false);
     let read = CrawlLogs::open(dir).and_then(|logs| {
@@ -81,5 +81,5 @@ fn end(listed: &Listed<'_>, is_page: bool) -> String {
     }
 }
 
-/// Seeds that are told: they may be millions.
+/// Maximum number of seeds reported: there may be millions.
 const TOLD_MAX: usize = 20;

@@ -1,9 +1,10 @@
-//! `ringcrawl seeds`: the seeds of a crawl, and what came of what was reached from each.
+//! `ringcrawl seeds`: the seeds of a crawl, with the results of the URLs reached from each.
 //!
-//! Decides: columns are separated by tabs: pages (2xx), waiting, errors (no response, or a status of 400 and more), denied by
-//! robots.txt, sites, seed. All that was reached from a seed is its party (`parties`), on its own site and on others; a page counts for one seed,
-//! that of the page that linked to it first. The most pages come first, seeds of as many in the order of the logs. A line with `-`
-//! has what came from no seed that is known. `--json` has the same by names, a line each, and null for `-`.
+//! Decides: columns are separated by tabs: pages (2xx), waiting, errors (no response, or a status of 400 and more),
+//! denied by robots.txt, sites, seed. Everything reached from a seed is its party (`parties`), on its own site and on
+//! others. A page counts for one seed, that of the page that first linked to it. Seeds with the most pages come
+//! first, equal ones in the order of the logs. A line with `-` counts URLs that came from no known seed. `--json`
+//! prints the same by names, one object a line, with null for `-`.
 //! Limits: those of `parties`, and 8 bytes for each site of a seed.
 
 use std::cmp::Reverse;
@@ -33,7 +34,7 @@ pub struct Seeds {
     json: bool,
 }
 
-/// What came of a party.
+/// The results of a party.
 #[derive(Clone, Default, Debug)]
 struct Party {
     pages: u64,
@@ -56,7 +57,7 @@ struct Line<'a> {
 }
 
 impl Party {
-    /// As `hosts` counts.
+    /// Counts as `hosts` does.
     fn count(&mut self, listed: &Listed<'_>) {
         match (State::of(listed.state), listed.state) {
             (State::Waiting, _) => self.waiting += 1,

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use ringcrawl_crawler::boot;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 
-/// Signals so far.
+/// Signals received so far.
 pub struct Signals {
-    /// What is to end the crawl.
+    /// Signals that end the crawl.
     pub interrupts: Arc<AtomicUsize>,
-    /// What has its scope read again.
+    /// Signals that reload the files of the scope.
     pub reloads: Arc<AtomicUsize>,
 }
 
@@ -19,15 +19,15 @@ pub struct Signals {
 pub enum Hangup {
     /// The terminal is lost.
     Drains,
-    /// The files of the scope are others.
+    /// The files of the scope have changed.
     Reloads,
 }
 
-/// Counts SIGINT and SIGTERM; the third is left to the system's own action. SIGHUP counts as the first, and as none where
-/// it is ignored.
+/// Counts SIGINT and SIGTERM; the third is left to the system's default action. SIGHUP counts as the first, and is
+/// not counted if it is ignored.
 ///
 /// # Errors
-/// They cannot be waited for, or no thread can be had.
+/// The signal handlers or the thread cannot be set up.
 pub fn watch(hangup: Hangup) -> Result<Signals, String> {
     let (interrupts, reloads) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (seen, asked) = (Arc::clone(&interrupts), Arc::clone(&reloads));

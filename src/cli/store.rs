@@ -1,8 +1,8 @@
-//! `ringcrawl store`: reads what was crawled.
+//! `ringcrawl store`: reads a crawl's stored pages.
 //!
-//! Decides: exit codes (0 fine, 1 problems, nothing found, or an output that cannot be written, 2 usage, a path that
-//! cannot be read, or a directory that is no crawl and has no segments). A reader that closes the pipe early, as `head`
-//! does, is no error.
+//! Decides: exit codes (0 fine; 1 problems, nothing found, or an output that cannot be written; 2 usage, a path that
+//! cannot be read, or a directory that is no crawl and has no segments). A reader that closes the pipe early, as
+//! `head` does, is no error.
 //! Leaves to others: what each subcommand prints (`ls`, `cat`, `verify`, `export`), reading (`ringcrawl_warc`).
 
 mod cat;
@@ -69,7 +69,7 @@ pub fn run(arguments: Store) -> ExitCode {
     }
 }
 
-/// A line of an index with its end; empty at the end of the file.
+/// A line of an index with its line end; empty at the end of the file.
 fn read_line(lines: &mut BufReader<File>) -> io::Result<Vec<u8>> {
     let mut line = Vec::new();
     lines.take(LINE_BYTES_MAX).read_until(b'\n', &mut line)?;
@@ -98,8 +98,8 @@ fn segments(paths: &[PathBuf]) -> io::Result<Vec<PathBuf>> {
     folder(paths).map(|folder| folder.segments)
 }
 
-/// What lies under all paths; an error names the path. A directory without segments must be a crawl: of any other, an
-/// empty list would be misleading.
+/// All files under all paths; an error names the path. A directory without segments must be a crawl: for any other
+/// directory, an empty list would be misleading.
 fn folder(paths: &[PathBuf]) -> io::Result<Folder> {
     let mut all = Folder::default();
     for path in paths {
@@ -118,7 +118,8 @@ fn folder(paths: &[PathBuf]) -> io::Result<Folder> {
     Ok(all)
 }
 
-/// Opens the segment at `path` by the name that it has now: what was being written when it was listed may be closed since.
+/// Opens the segment at `path` under its present name: a segment that was open when listed may have been closed
+/// since.
 fn opened<T>(path: &Path, open: impl Fn(&Path) -> io::Result<T>) -> io::Result<T> {
     open(path).or_else(|error| match path.to_str().and_then(|path| path.strip_suffix(OPEN)) {
         Some(closed) if error.kind() == io::ErrorKind::NotFound => open(Path::new(closed)),
@@ -135,7 +136,7 @@ fn with_path(path: &std::path::Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
-/// A record's text as a part of one line: what would end the line or the column is replaced.
+/// A record's text as part of one line: characters that would end the line or the column are replaced.
 fn column(text: &str) -> String {
     text.replace(['\t', '\n', '\r'], "\u{fffd}")
 }

@@ -1,14 +1,15 @@
-//! What a run came to: a table for people, one JSON object for programs.
+//! The results of a run: a table for people, one JSON object for programs.
 //!
-//! Decides: fetch counters cover this run; URL totals also cover the whole crawl, which may have had
-//! runs before. What robots.txt forbids has a line of its own: it is no failure. Rates are over the whole run, start and end included, because that is what a bill or a plan is made
-//! from; "per core" divides by the number of shards, one pinned thread each. JSON names are stable, carry their
-//! units, and are all there in every run, zero or null when there is nothing to say, so that nobody has to guess
-//! whether a missing name means zero.
+//! Decides: fetch counters cover this run. URL totals cover the whole crawl, which may have had earlier runs. URLs
+//! that robots.txt forbids have a line of their own: they are no failure. Rates are over the whole run, start and end
+//! included, because bills and plans are based on that. "per core" divides by the number of shards, one pinned thread
+//! each. JSON names are stable, carry their units, and are always present, zero or null when there is no value. A
+//! missing name never means zero.
 //!
-//! Invariants: nothing is read here, neither clock nor counter: the numbers are handed in.
-//! Limits: numbers are shown in full up to `u64`; ratios are null when there is nothing to divide by.
-//! It ends in what may be done: what ended without a page, by cause, and the commands that list it (`causes`).
+//! Invariants: this module reads neither clock nor counter: the numbers are passed in.
+//! Limits: numbers are shown in full up to `u64`; ratios are null when the divisor is zero.
+//! The summary ends with what you can do: what ended without a page, by cause, and the commands that list it
+//! (`causes`).
 //! Leaves to others: measuring (`stats`, `boot`), printing (`cli::crawl`, `cli::demo`).
 
 use std::fmt::Write as _;
@@ -24,7 +25,7 @@ use ringcrawl_brain::stats::{Known, Totals};
 /// The numbers of a finished run.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
-    /// Why it ended, in a word or a few: "finished", "pages_max reached", "stopped by signal".
+    /// Why it ended, in a few words: "finished", "pages_max reached", "stopped by signal".
     pub ended: String,
     /// Counters of all shards together.
     pub totals: Totals,
@@ -34,19 +35,19 @@ pub struct Summary {
     pub pages_by_shard: Vec<u64>,
     /// From the first seed to the last page.
     pub elapsed: Duration,
-    /// Outages of our own network, and how long they lasted together.
+    /// Outages of our own network, and their total duration.
     pub outages: (u64, Duration),
-    /// What went wrong last at a host that has not done well since, in a sentence.
+    /// The last failure at a host that has not recovered since, in a sentence.
     pub last_trouble: Option<String>,
-    /// Most memory held at once (resident set), in bytes; `None`: not measured.
+    /// Peak memory (resident set) in bytes; `None`: not measured.
     pub rss_bytes_max: Option<u64>,
     /// CPU time of all threads, in user and kernel mode; `None`: not measured.
     pub cpu_time: Option<Duration>,
-    /// What ended without a page; empty: nothing, or it was not looked for.
+    /// What ended without a page; empty: nothing, or the logs were not read.
     pub(super) causes: CauseLines,
 }
 
-/// The summary as a program reads it. Names are part of the command line's promise: add, never rename.
+/// The summary in JSON. The names are part of the command line's stable interface: add, never rename.
 #[derive(Debug, Serialize)]
 pub struct SummaryJson {
     /// Why it ended.
@@ -55,9 +56,9 @@ pub struct SummaryJson {
     pub elapsed_seconds: f64,
     /// Number of shards.
     pub shards: usize,
-    /// Pages a second.
+    /// Pages per second.
     pub pages_per_second: Option<f64>,
-    /// Pages a second and shard.
+    /// Pages per second and shard.
     pub pages_per_second_per_core: Option<f64>,
     /// Every counter under its own name (`stats::Totals`).
     #[serde(flatten)]
@@ -68,41 +69,41 @@ pub struct SummaryJson {
     pub crawl: Known,
     /// URLs of the whole crawl, at the beginning of this run.
     pub crawl_before: Known,
-    /// Fetches that ended in a failure, each kind by name; what robots.txt forbids is none (`robots_denied`), nor is
-    /// what is over a budget (`urls_over_budget`).
+    /// Fetches that ended in a failure, each kind by name. URLs that robots.txt forbids (`robots_denied`) and URLs
+    /// over a budget (`urls_over_budget`) are not failures.
     pub failures: serde_json::Map<String, serde_json::Value>,
-    /// Responses that were kept with something wrong, each kind by name; one response may have several.
+    /// Responses that were kept despite a defect, each kind by name; one response may have several.
     pub blemishes: serde_json::Map<String, serde_json::Value>,
     /// Outages of our own network.
     pub outages: u64,
-    /// How long they lasted together, in seconds.
+    /// Their total duration in seconds.
     pub outage_seconds: f64,
-    /// What went wrong last at a host that has not done well since.
+    /// The last failure at a host that has not recovered since.
     pub last_trouble: Option<String>,
-    /// The share of the shards' time in which they did nothing.
+    /// The share of the shards' time in which they were idle.
     pub idle_share: Option<f64>,
-    /// What they waited for then, by name, as shares of their time (`waits::Wait`).
+    /// What they waited for in that time, by name, as shares of their time (`waits::Wait`).
     pub waited: serde_json::Map<String, serde_json::Value>,
-    /// Decoded bytes a stored byte.
+    /// Decoded bytes per stored byte.
     pub stored_ratio: Option<f64>,
     /// CPU time in seconds.
     pub cpu_seconds: Option<f64>,
-    /// CPU time of a page, in microseconds.
+    /// CPU time per page, in microseconds.
     pub cpu_micros_per_page: Option<f64>,
     /// Peak resident set in bytes.
     pub rss_bytes_max: Option<u64>,
-    /// URLs sent to other shards, a page.
+    /// URLs sent to other shards, per page.
     pub exchanged_per_page: Option<f64>,
-    /// Pages of the shard with most, over those of the average shard.
+    /// Pages of the busiest shard, divided by those of the average shard.
     pub balance: Option<f64>,
-    /// What ended without a page in the whole crawl, by cause; hosts with the most pages. Empty in a crawl of more URLs than
-    /// are looked through at its end (`urls --causes` does).
+    /// What ended without a page in the whole crawl, by cause; hosts with the most pages. Empty if the crawl has more
+    /// URLs than are read at its end (`urls --causes` reads them).
     #[serde(flatten)]
     pub(super) causes: CauseLines,
 }
 
 impl Summary {
-    /// Pages a second; `None` for a run of no time.
+    /// Pages per second; `None` if the run took no time.
     pub fn pages_per_second(&self) -> Option<f64> {
         ratio(self.totals.pages as f64, self.elapsed.as_secs_f64())
     }
@@ -320,13 +321,13 @@ impl Summary {
         ratio(self.pages_per_second()?, self.shards as f64)
     }
 
-    /// CPU seconds of a page.
+    /// CPU seconds per page.
     fn cpu_per_page(&self) -> Option<f64> {
         ratio(self.cpu_time?.as_secs_f64(), self.totals.pages as f64)
     }
 }
 
-/// Name, number and remark, one row each.
+/// Rows of name, number and remark.
 #[derive(Default)]
 pub(super) struct Rows(Vec<(String, String, String)>);
 
@@ -335,7 +336,7 @@ impl Rows {
         self.text(name, grouped(count), remark);
     }
 
-    /// A row only when there is something to count.
+    /// Adds a row only if the count is not zero.
     fn some(&mut self, name: &str, count: u64, remark: Option<String>) {
         if count > 0 {
             self.count(name, count, remark);
@@ -346,7 +347,7 @@ impl Rows {
         self.0.push((name.to_owned(), value, remark.unwrap_or_default()));
     }
 
-    /// Names to the left, numbers to the right.
+    /// Aligns names to the left and numbers to the right.
     pub(super) fn align(&self) -> String {
         let width = |part: fn(&(String, String, String)) -> &str| {
             self.0.iter().map(|row| part(row).chars().count()).max().unwrap_or(0)
@@ -364,7 +365,7 @@ impl Rows {
 /// Shares of the time below this are not printed.
 const WAITED_MIN: f64 = 0.001;
 
-/// A rate: grouped from 100 on, with one digit below.
+/// Formats a rate: grouped from 100 on, with one decimal digit below.
 pub(crate) fn rounded(number: f64) -> String {
     if number >= 99.95 { grouped(number.round() as u64) } else { format!("{number:.1}") }
 }
@@ -388,7 +389,7 @@ pub(crate) fn clock(time: Duration) -> String {
     if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes:02}:{seconds:02}") }
 }
 
-/// `part` by `whole`; `None` when that says nothing.
+/// `part` divided by `whole`; `None` when the ratio is meaningless.
 fn ratio(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| part / whole).filter(|ratio| ratio.is_finite())
 }

@@ -1,24 +1,24 @@
-//! Text for a terminal, which acts on control characters: it may be told to hide a line, to name its window, or to type.
+//! Text for a terminal, which acts on control characters: they can hide a line, rename the window, or type input.
 //!
-//! Decides: C0 but for line ends and tabs, DEL, and C1 as UTF-8 become U+FFFD, and so do bytes that are no UTF-8, among them
-//! C1 as single bytes. The CR of a CRLF is left out: the terminal makes its own. Nothing else changes.
-//! Why so: URLs, reasons and pages are others' text. A pipe or a file gets the bytes as they are.
+//! Decides: C0 except line ends and tabs, DEL, and C1 as UTF-8 become U+FFFD, and so do bytes that are not UTF-8,
+//! such as C1 as single bytes. The CR of a CRLF is left out: the terminal adds its own. Nothing else changes.
+//! Why so: URLs, reasons and pages are text from others. A pipe or a file gets the bytes as they are.
 //! Limits: one character of at most four bytes is held back until its last byte, a CR until the byte behind it.
 
 use std::io::{self, Write};
 
-/// What stands for a character that is not shown.
+/// Replaces a character that is not shown.
 const REPLACEMENT: &str = "\u{fffd}";
 
 /// A stream of bytes on its way to a terminal.
 #[derive(Default)]
 pub struct Filter {
-    /// The beginning of a character whose end has not come yet, or a CR.
+    /// An incomplete character, or a CR.
     held: Vec<u8>,
 }
 
 impl Filter {
-    /// Writes what of `bytes`, and of those before, is settled.
+    /// Writes the complete part of `bytes` and of what was held back.
     pub fn write(&mut self, bytes: &[u8], out: &mut impl Write) -> io::Result<()> {
         let mut text = std::mem::take(&mut self.held);
         text.extend_from_slice(bytes);
@@ -56,16 +56,16 @@ impl Filter {
         Ok(())
     }
 
-    /// Writes what is held back, as nothing follows it now.
+    /// Writes what is held back, because no more bytes follow for now.
     pub fn settle(&mut self, out: &mut impl Write) -> io::Result<()> {
         if std::mem::take(&mut self.held).is_empty() { Ok(()) } else { out.write_all(REPLACEMENT.as_bytes()) }
     }
 }
 
-/// `text` as a terminal may have it.
+/// `text` without the characters that a terminal would act on.
 pub fn shown(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len());
-    // Neither fails: what is written to is memory.
+    // Neither can fail: both write to memory.
     let _ = show(text, &mut out);
     String::from_utf8(out).unwrap_or_default()
 }
@@ -115,7 +115,7 @@ mod tests {
             (b"", ""),
         ] {
             assert_eq!(filtered([text]), expected, "{text:?}");
-            // However it is cut.
+            // Wherever it is cut.
             assert_eq!(filtered(text.chunks(1)), expected, "{text:?}");
             for end in 0..text.len() {
                 assert_eq!(filtered([&text[..end], &text[end..]]), expected, "{text:?} cut at {end}");

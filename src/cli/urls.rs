@@ -1,14 +1,15 @@
-//! `ringcrawl urls`: the URLs that a crawl knows, and how each stands.
+//! `ringcrawl urls`: the URLs that a crawl knows, with the state of each.
 //!
 //! Decides: columns are separated by tabs: state, cause (status, name of the failure, `set-aside`, or `-`), tries,
-//! time, URL, and where a URL waits or failed because something went wrong with its host, that. Behind the status of
-//! what was no page, but a wall, stands which one: `403 challenge`, `402 payment`; and behind that of what was cut,
-//! how: `200 cut-length`, `cut-time`, `cut-disconnect`, `cut-unspecified`. `fetched` is what a response came for,
-//! whatever its status; `denied` is what robots.txt forbids; `failed` is what else ended.
+//! time, URL. If a URL waits or failed because something went wrong with its host, a further column describes that.
+//! If a response was a wall and no page, the kind of wall follows the status: `403 challenge`, `402 payment`. If a
+//! response was cut, the kind of cut follows: `200 cut-length`, `cut-time`, `cut-disconnect`, `cut-unspecified`.
+//! `fetched` means that a response came, whatever its status; `denied` that robots.txt forbids the URL; `failed` that
+//! it ended in any other way.
 //! With `--via` a last column is the page that linked to the URL first, or `-`.
-//! `--json` has the same by names, a line each, and null for `-`; `wall`, `cut` and `trouble` are there where there was
-//! one, and `via` is the page that linked to the URL first: null for a seed, and where that is not known.
-//! Limits: what went wrong at hosts is in memory, some 200 bytes for each that is in trouble.
+//! `--json` prints the same by names, one object a line, with null for `-`. `wall`, `cut` and `trouble` appear only
+//! if there was one. `via` is the page that linked to the URL first: null for a seed, and if the page is not known.
+//! Limits: failures at hosts are in memory, some 200 bytes for each host in trouble.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -63,19 +64,19 @@ pub struct Urls {
     json: bool,
 }
 
-/// A page, however it is written.
+/// Parses a page's URL in any spelling.
 fn page(text: &str) -> Result<Url, String> {
     Url::parse(text).map_err(|error| format!("{error}; expected the URL of a page, such as https://example.org/list"))
 }
 
-/// A cause that is asked for.
+/// A cause to filter by.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum WantedCause {
-    /// From one status to another, both among them.
+    /// An inclusive range of statuses.
     Statuses(u16, u16),
     Failure(Failure),
     SetAside,
-    /// Cut, for whatever reason.
+    /// Cut, for any reason.
     Cut,
 }
 
@@ -102,7 +103,7 @@ fn wanted_cause(text: &str) -> Result<WantedCause, String> {
     }
 }
 
-/// The cause of a URL that found no room.
+/// The cause of a URL that had no room in the visited set.
 const SET_ASIDE: &str = "set-aside";
 
 /// How a URL stands.
@@ -180,7 +181,7 @@ impl Line<'_> {
     }
 }
 
-/// What went wrong last at hosts where nothing has gone well since.
+/// The last failure at each host that has not recovered since.
 #[derive(Default)]
 pub(super) struct Troubles {
     hosts: HashMap<Box<str>, HostHealth>,
@@ -188,7 +189,8 @@ pub(super) struct Troubles {
 }
 
 impl Troubles {
-    /// Lists the URLs of `logs`, each with what is known by then of hosts in trouble. Returns as [`CrawlLogs::read`] does.
+    /// Lists the URLs of `logs`, each with what is known at that point of hosts in trouble. Returns as
+    /// [`CrawlLogs::read`] does.
     pub(super) fn list(
         logs: &CrawlLogs,
         take: &mut dyn FnMut(&Listed<'_>, &Troubles) -> io::Result<()>,
@@ -212,7 +214,7 @@ impl Troubles {
         }
     }
 
-    /// What keeps a URL from being fetched, or has: in a sentence.
+    /// What keeps a URL from being fetched, or did: in a sentence.
     pub(super) fn of(&self, listed: &Listed<'_>) -> Option<String> {
         let failure = match listed.state {
             UrlState::Waiting => None,
@@ -256,7 +258,7 @@ fn list(arguments: &Urls, out: &mut impl Write) -> io::Result<u8> {
     let parties = arguments.seed.as_ref().map(|seed| party(&logs, seed)).transpose()?;
     let (mut knows_host, mut knows_page) = (host.is_none(), arguments.linked_from.is_none());
     let code = Troubles::list(&logs, &mut |listed, troubles| {
-        // Most are of other hosts, and a URL is dear to read.
+        // Most URLs are of other hosts, and parsing a URL is expensive.
         let has_host = |host: &str| Url::from_canonical(listed.text).is_ok_and(|url| url.host() == host);
         let is_of_host = host.as_deref().is_none_or(|host| listed.text.contains(host) && has_host(host));
         knows_host |= is_of_host;
@@ -288,7 +290,7 @@ fn list(arguments: &Urls, out: &mut impl Write) -> io::Result<u8> {
     Ok(code)
 }
 
-/// The parties of a crawl, and the place of `seed` among them.
+/// The parties of a crawl, and the index of `seed` among them.
 fn party(logs: &CrawlLogs, seed: &Url) -> io::Result<(Parties, u32)> {
     let parties = Parties::read(logs)?;
     let place = parties.place(seed).ok_or_else(|| {
@@ -297,7 +299,7 @@ fn party(logs: &CrawlLogs, seed: &Url) -> io::Result<(Parties, u32)> {
     Ok((parties, place))
 }
 
-/// A host as URLs have it: in lower case, and in ASCII. A port says nothing, as messages name one.
+/// A host as it appears in URLs: in lower case, and in ASCII. A port is ignored, as messages name one.
 pub(super) fn host_name(text: &str) -> io::Result<String> {
     let url = Url::parse(&format!("http://{text}/")).ok().filter(|url| url.path_and_query() == "/");
     let wrong = || io::Error::other(format!("{text:?} is no host; expected a name or an address"));

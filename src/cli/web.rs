@@ -1,7 +1,8 @@
 //! `ringcrawl web`: serves the synthetic web, computes its truth, shows one of its pages.
 //!
-//! Decides: ready is one JSON line on stdout with ports and files, the end is another with the report, so that
-//! scripts need no parser of prose. The truth goes by the same arguments as the server: ports are part of URLs.
+//! Decides: when ready, it prints one JSON line on stdout with ports and files; at the end it prints another with the
+//! report, so that scripts need no parser for prose. The truth takes the same arguments as the server: ports are part
+//! of URLs.
 //! Exit codes: 0 stopped by a signal, 1 it could not be served, 2 the arguments make no web.
 
 use std::io::{self, Read, Write};
@@ -149,7 +150,7 @@ pub fn run(arguments: Web) -> ExitCode {
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        // The reader has seen enough, as `head` does.
+        // The reader closed the pipe early, as `head` does.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
             tell!("ringcrawl web: {error}");
@@ -201,7 +202,7 @@ fn serve(model: &ModelArguments, arguments: &ServerArguments) -> io::Result<()> 
         requests_per_connection: arguments.requests_per_connection,
         tls_tickets: arguments.tls_tickets.is_on(),
     };
-    // Before the ready line: a signal that follows it at once must find its handler.
+    // Registered before the ready line: a signal sent right after that line must find its handler.
     let mut signals = signal_hook::iterator::Signals::new(signal_hook::consts::TERM_SIGNALS)?;
     let running = Server::start(model.config(), config)?;
     if let Some(path) = &arguments.ca_file {

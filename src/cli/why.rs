@@ -1,10 +1,13 @@
 //! `ringcrawl why`: what is known of a URL or a host of a crawl, and what keeps it from being fetched.
 //!
-//! Decides: the first line answers "why is this not fetched?" in a sentence; the rest says what it rests on. All of it is read from
-//! the crawl's directory, so a crawl may run there meanwhile: its logs, the settings and seeds of its last run, the files that
-//! these name, and the robots.txt that was stored last. What only the running crawl knows is told as such, and not guessed at.
-//! Exit codes: 0 the crawl knows it, 1 it does not, 2 the directory is no crawl or cannot be read, or the argument is neither.
-//! Leaves to others: reading the logs (`crawl_logs`) and the store (`store`), verdicts (`scope`, `robots`), words ([`told`]).
+//! Decides: the first line answers "why is this not fetched?" in a sentence; the rest gives the evidence. All of it
+//! is read from the crawl's directory, so a crawl may run there at the same time: its logs, the settings and seeds of
+//! its last run, the files that these name, and the robots.txt that was stored last. What only the running crawl
+//! knows is listed as unknown, and not guessed.
+//! Exit codes: 0 the crawl knows it, 1 it does not, 2 the directory is no crawl or cannot be read, or the argument is
+//! neither.
+//! Leaves to others: reading the logs (`crawl_logs`) and the store (`store`), verdicts (`scope`, `robots`), words
+//! ([`told`]).
 
 mod findings;
 mod holds;
@@ -49,7 +52,7 @@ pub struct Why {
     json: bool,
 }
 
-/// What is asked about.
+/// The subject of the question.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Asked {
     Url(Url),
@@ -78,29 +81,30 @@ struct Known {
     asked: Asked,
     now: UnixTime,
     is_running: bool,
-    /// The crawl runs, and its disk has too little space.
+    /// Why the running crawl waits for disk space, if it does.
     shortage: Option<String>,
     /// The settings of the last run.
     config: Config,
     facts: Findings,
-    /// What becomes of the URL, or of the host's root, by the scope: when it is found, and when its turn comes. `None`: not to be told.
+    /// The scope's verdicts on the URL, or on the host's root: when it is found, and when its turn comes. `None`: not
+    /// available.
     scope: Option<[Verdict; 2]>,
     robots: RobotsFound,
     /// The pages that led to the URL.
     way: Way,
-    /// Where the URL's last response lies.
+    /// Where the URL's last response is stored.
     record: Option<String>,
-    /// Where it led, if it was a redirect.
+    /// Its target, if it was a redirect.
     redirect: Option<Url>,
 }
 
 impl Known {
-    /// What the scope denies, if it does.
+    /// The scope's denial, if there is one.
     fn denied(&self) -> Option<&Verdict> {
         self.scope.as_ref()?.iter().find(|verdict| !verdict.is_allowed)
     }
 
-    /// Whether the URL waits, or one of the host.
+    /// Whether the URL, or a URL of the host, waits.
     fn is_waiting(&self) -> bool {
         match self.asked {
             Asked::Url(_) => self.facts.url.is_some_and(|url| url.state == UrlState::Waiting),
@@ -123,7 +127,7 @@ fn answer(arguments: &Why, out: &mut impl Write) -> io::Result<u8> {
     let config = boot::kept_config(dir).map_err(io::Error::other)?.unwrap_or_default();
     let mut facts = Findings::new(asked.clone(), logs.rng_seed());
     let mut linkers = Linkers::default();
-    // What is damaged is told; whether the answer is known is another question.
+    // Damage is reported, but does not change the exit code: that says whether the answer is known.
     logs.read(&mut |step| {
         facts.take(&step);
         if let (Asked::Url(_), ListingStep::Url(listed)) = (&asked, &step) {
@@ -169,8 +173,8 @@ fn answer(arguments: &Why, out: &mut impl Write) -> io::Result<u8> {
     Ok(if is_known { DONE } else { FAILED })
 }
 
-/// What the scope of the last run says, with the files that it names as they are now; `None` where these cannot be read.
-/// A URL that is not known is judged as one link from a seed, and as little off-site as it can be.
+/// The verdicts of the last run's scope, with the files that it names as they are now; `None` if these cannot be
+/// read. A URL that is not known is judged as one link from a seed, and with the fewest off-site hops possible.
 fn verdicts(dir: &Path, config: &Config, url: &Url, hops: Option<Hops>) -> Option<[Verdict; 2]> {
     let seeds = boot::kept_seeds(dir)
         .map_err(|error| tell!("{error}; what scope.follow says may be wrong here"))

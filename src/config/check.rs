@@ -1,7 +1,7 @@
-//! Rules between two keys: values that are each right and together are not.
+//! Rules between two keys: values that are valid one by one but not together.
 //!
-//! Decides: only what would surely not work is refused. A deadline below a timeout would make the timeout a lie;
-//! a ring that cannot hold one URL would hold up its shard for ever. What is merely unwise is left to the guide.
+//! Decides: only what certainly cannot work is refused. A deadline below a timeout would make the timeout a lie; a
+//! ring that cannot hold one URL would block its shard forever. The guide covers what is merely unwise.
 //! Leaves to others: ranges of single keys (`keys`), the machine's memory and CPUs (`boot`).
 
 use std::path::Path;
@@ -16,18 +16,19 @@ use super::operators::Operators;
 use super::unit::{format_bytes, format_duration};
 use ringcrawl_base::time::Duration;
 
-/// Two keys that do not go together.
+/// Two keys that contradict each other.
 pub(super) struct Clash {
-    /// Their paths; the error is told at the first of them that the file holds.
+    /// Their paths. The error is reported at the first of them that appears in the file.
     pub(super) keys: [&'static str; 2],
-    /// What is wrong, as said at the first and at the second key.
+    /// What is wrong, as worded for the first and for the second key.
     pub(super) messages: [String; 2],
 }
 
-/// Bytes that a URL costs in a batch besides its own: length and depth. Generous, as the format is `exchange`'s.
+/// Bytes that a URL costs in a batch on top of its own length: length and depth. Generous, as the format is
+/// `exchange`'s.
 pub(super) const URL_OVERHEAD_BYTES: usize = 64;
 
-/// What `control::Breaker` takes besides `dns.timeout` to find out whether a name server answers.
+/// Time that `control::Breaker` needs on top of `dns.timeout` to find out whether a name server answers.
 pub const NAMES_SLACK: Duration = Duration::from_secs(2);
 
 /// All rules that need nothing but the configuration.
@@ -67,7 +68,7 @@ pub(super) fn clashes(config: &Config) -> Vec<Clash> {
         ("outage.sites", config.outage.sites.to_string()),
         config.outage.sites_failed <= config.outage.sites,
     );
-    // A failure must be held until the name servers have been asked.
+    // A failure must be held until the name servers have answered or timed out.
     let names_take = config.dns.timeout + NAMES_SLACK;
     at_most(
         ("dns.timeout", format_duration(config.dns.timeout)),
@@ -197,8 +198,8 @@ pub(super) fn clashes(config: &Config) -> Vec<Clash> {
     clashes
 }
 
-/// The rules of `clashes`, and that the files named in the configuration are there and hold what they should. Reads the
-/// file system. Credentials of a service are not looked for outside of it.
+/// The rules of `clashes`, and a check that the files named in the configuration exist and have valid content. Reads
+/// the file system. A service's credentials are only checked inside the service.
 pub(super) fn clashes_and_files(config: &Config) -> Vec<Clash> {
     let mut clashes = clashes(config);
     for file in config.tls.ca_files.iter().filter(|file| !Path::new(file).is_file()) {
@@ -206,7 +207,7 @@ pub(super) fn clashes_and_files(config: &Config) -> Vec<Clash> {
         clashes.push(Clash { keys: ["tls.ca_files"; 2], messages: [message.clone(), message] });
     }
     let none = String::new();
-    // Ranks are read where URLs go by them.
+    // Ranks are read only where they order URLs.
     let ranks = if config.frontier.order == UrlOrder::Rank { &config.frontier.ranks } else { &none };
     for (key, path, of) in [
         ("scope.rules", &config.scope.rules, "rules"),
@@ -223,7 +224,7 @@ pub(super) fn clashes_and_files(config: &Config) -> Vec<Clash> {
         let message = format!("{path:?} is no file that can be found; expected paths of block lists");
         clashes.push(Clash { keys: ["scope.block"; 2], messages: [message.clone(), message] });
     }
-    // A pipe would be waited for.
+    // Opening a pipe would block.
     for path in config.store.dedupe_against.iter().filter(|path| !path.is_file() && !path.is_dir()) {
         let message = format!("{path:?} cannot be found; expected CDXJ files or folders with segments");
         clashes.push(Clash { keys: ["store.dedupe_against"; 2], messages: [message.clone(), message] });

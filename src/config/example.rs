@@ -1,8 +1,9 @@
 //! A configuration as text: the annotated example, and the effective one.
 //!
-//! Decides: the example holds every key at its default, live and not commented out, so that it can be changed in
-//! place and shows at a glance what runs; range and default stand in a comment beside it, so that they are still
-//! known when the value is changed. Lines for hosts alone, of which there are none by default, are commented out. It is the text of `tuning/ringcrawl.toml`, and a test holds them equal.
+//! Decides: the example holds every key at its default, live and not commented out, so that you can change it in
+//! place and see at a glance what runs. Range and default stand in a comment next to it, so that they are still known
+//! after the value is changed. Host lines, which have no default entries, are commented out. The text is that of
+//! `tuning/ringcrawl.toml`; a test holds them equal.
 //! Invariants: what is written here reads back as the same configuration.
 //! Leaves to others: the words about each key (`keys`).
 
@@ -13,7 +14,7 @@ use super::keys::{Config, Key, TABLES};
 use super::kind::Kind;
 use super::parse::VERSION;
 
-/// What stands at the head of the example.
+/// The header of the example.
 const HEAD: &str = "\
 # ringcrawl's configuration: every key, at its default. Keys that you omit keep their defaults.
 #
@@ -38,7 +39,7 @@ pub(super) fn annotated() -> String {
         for key in table.keys {
             text.push('\n');
             comment(&mut text, key.docs);
-            // Its lines are tables of their own, and so behind all other keys of the table.
+            // Its lines are tables of their own, so they come after all other keys of the table.
             if matches!(key.kind, Kind::HostLines) {
                 text.push_str(host_lines::example());
                 continue;
@@ -50,7 +51,7 @@ pub(super) fn annotated() -> String {
     text
 }
 
-/// Every key with its value, without a word about it.
+/// Every key with its value, without comments.
 pub(super) fn plain(config: &Config) -> String {
     let mut text = format!("version = {VERSION}\n");
     for table in TABLES {
@@ -90,5 +91,5 @@ fn takes(text: &mut String, key: &Key, config: &Config) {
     }
 }
 
-/// Beyond it the default has a line of its own.
+/// A longer comment puts the default on a line of its own.
 const LINE_BYTES_MAX: usize = 100;

@@ -1,9 +1,10 @@
 //! Sites by their top-level domains: .com here, .net there, a country's elsewhere.
 //!
-//! Decides: the domains of a group belong to the same shards, and what is in no group is one more group (Cho and Garcia-Molina, "Parallel
-//! Crawlers", 2002, section 4.2, whose table is `.com | .net` and the rest). A group has as even a share of the shards as there is; within it the
-//! site's hash decides. With fewer shards than groups, neighbors share one.
-//! Why: pages of one country link to each other more than to the rest. It balances as well as the groups are balanced, and no better.
+//! Decides: the domains of a group belong to the same shards. Domains in no group form one more group (Cho and
+//! Garcia-Molina, "Parallel Crawlers", 2002, section 4.2, whose table is `.com | .net` and the rest). Each group has
+//! as even a share of the shards as possible; within it the site's hash decides. With fewer shards than groups,
+//! neighbors share one.
+//! Why: pages of one country mostly link to each other. The load is balanced only as well as the groups are.
 //! Invariants: a site's hosts have one top-level domain, so they stay together. An IP address is in no group.
 //! Limits: [`GROUPS_MAX`] groups, [`DOMAINS_MAX`] domains.
 
@@ -17,11 +18,12 @@ use ringcrawl_base::fast_range;
 #[derive(PartialEq, Eq, Debug)]
 pub struct Hierarchy {
     text: String,
-    /// Keys of domains with their groups, each at the place that its key says or behind it; 0: none. A quarter is in use at most.
+    /// Keys of domains with their groups, each at the slot its key selects or in a later one; 0: none. At most a
+    /// quarter is in use.
     domains: Vec<(u64, u16)>,
-    /// The last one has what no group names.
+    /// The last group holds what no group names.
     groups: u16,
-    /// 2^32 over that, and a little more: to divide by it. Exact up to [`GROUPS_MAX`] groups of some thousand shards.
+    /// 2^32 / `groups` + 1: used to divide by `groups`. Exact up to [`GROUPS_MAX`] groups of a few thousand shards.
     inverse: u64,
 }
 
@@ -29,7 +31,7 @@ impl Hierarchy {
     /// Reads groups such as `com | net org`: domains with white space between them, groups with a bar.
     ///
     /// # Errors
-    /// In words: what is no domain, is named twice, or is too much.
+    /// Describes what is not a domain, is named twice, or exceeds a limit.
     pub fn parse(text: &str) -> Result<Hierarchy, String> {
         let mut named = BTreeSet::new();
         let mut domains = Vec::new();
@@ -63,15 +65,15 @@ impl Hierarchy {
         Ok(Hierarchy { text, domains, groups, inverse: (1 << 32) / u64::from(groups) + 1 })
     }
 
-    /// As it was written, in lower case and with single spaces.
+    /// As written, in lower case and with single spaces.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The shard, of so many, of a host whose site has this hash.
+    /// The shard, out of `shards`, of a host whose site has this hash.
     pub fn owner(&self, host: &str, site_hash: u64, shards: u16) -> u16 {
         let group = u64::from(self.group(host));
-        // Groups begin at even distances, so the shards of one go up to where the next begins.
+        // Groups begin at even distances, so the shards of a group extend to where the next one begins.
         let begin_of = |group: u64| ((group * u64::from(shards) * self.inverse) >> 32) as u16;
         let (begin, end) = (begin_of(group), begin_of(group + 1));
         begin + fast_range(site_hash, (end - begin).max(1))
@@ -94,11 +96,12 @@ impl Hierarchy {
 
 /// The key of a host's last label.
 fn last_key(host: &[u8]) -> u64 {
-    // Of up to seven bytes, it lies with its dot in the last eight.
+    // A label of up to seven bytes is, with its dot, in the last eight.
     if let Some(last) = host.last_chunk::<8>() {
         let last = u64::from_le_bytes(*last);
         let differs = last ^ u64::from_le_bytes([b'.'; 8]);
-        // The high bit of each byte that is a dot; one behind a dot also if it is a slash, which no host has.
+        // The high bit of each byte that is a dot. A byte after a dot is also marked if it is a slash, which no host
+        // contains.
         let dots = differs.wrapping_sub(LOW_BITS) & !differs & (LOW_BITS << 7);
         let bytes = dots.leading_zeros() / 8;
         if dots != 0 && bytes > 0 {
@@ -108,7 +111,7 @@ fn last_key(host: &[u8]) -> u64 {
     key_of(host.rsplit(|byte| *byte == b'.').next().unwrap_or_default())
 }
 
-/// What tells a label from others: itself where it is short, or its hash.
+/// What distinguishes a label: the label itself if it is short, or its hash.
 fn key_of(label: &[u8]) -> u64 {
     let mut bytes = [0; 8];
     match bytes.get_mut(..label.len()).filter(|_| label.len() < 8) {
@@ -120,7 +123,7 @@ fn key_of(label: &[u8]) -> u64 {
     }
 }
 
-/// Domains by the places of their keys.
+/// Domains by the slots of their keys.
 fn table(domains: &[(u64, u16)]) -> Vec<(u64, u16)> {
     let mut table = vec![(0, 0); (domains.len() * 4).next_power_of_two()];
     for (key, group) in domains {
@@ -133,7 +136,7 @@ fn table(domains: &[(u64, u16)]) -> Vec<(u64, u16)> {
     table
 }
 
-/// Where a key is looked for first, among so many places, a power of two.
+/// The first slot probed for a key, out of `places` slots, a power of two.
 fn place_of(key: u64, places: usize) -> usize {
     (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize & (places - 1)
 }
@@ -182,7 +185,7 @@ mod tests {
             assert_eq!(shards_of(hosts, 2), range(first / 4..first / 4 + 1), "{hosts:?}");
             assert_eq!(shards_of(hosts, 1), range(0..1));
         }
-        // What does not come out even, and no shard is left without sites.
+        // Uneven shares also work, and no shard is left without sites.
         let all: BTreeSet<u16> =
             ["a.com", "a.net", "a.de", "a.fr"].iter().flat_map(|host| shards_of(&[*host], 7)).collect();
         assert_eq!(all, range(0..7));

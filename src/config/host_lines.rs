@@ -1,9 +1,9 @@
 //! Lines for single hosts: `[[politeness.host]]`.
 //!
-//! Decides: a line is for a host, `www.example.org`; for a name and all below it, `.example.org`; or for those below it alone,
-//! `*.example.org`: as in block lists. The first that matches a host holds, and no other one. A line that no host is left for is a
-//! mistake: it stands behind one that matches all of its hosts, or is there twice.
-//! How: a host is looked up by each name that it is below, so it costs the same however many lines there are.
+//! Decides: as in block lists, a line is for a host, `www.example.org`; for a name and all below it, `.example.org`;
+//! or only for those below it, `*.example.org`. Only the first line that matches a host applies. A line with no hosts
+//! left is a mistake: it comes after one that matches all of its hosts, or appears twice. How: a host is looked up by
+//! each name above it, so the cost does not depend on the number of lines.
 //! Invariants: what is written reads back as the same lines, in their order.
 //! Limits: `LINES_MAX` lines.
 //! Leaves to others: what a line changes (`politeness::HostPace`).
@@ -29,9 +29,9 @@ use ringcrawl_url::names;
 const LINES_MAX: usize = 100_000;
 /// Most requests to one host at once.
 const CONCURRENCY_MAX: u8 = 64;
-/// Requests at once to a host of the operator's own, where its line does not say.
+/// Requests at once to one of the operator's own hosts, where its line does not set a number.
 const MINE_AT_ONCE: u8 = 8;
-/// What a line may say, but for `mine`.
+/// Keys of a line, except `mine`.
 const KEYS: [(&str, Kind); 4] = [
     ("match", Kind::Text(TextForm::Line)),
     ("delay", time("0s", "24h")),
@@ -42,16 +42,17 @@ const KEYS: [(&str, Kind); 4] = [
 pub(super) const EXPECTED: &str = "tables with match and one or more of mine, delay, hours and concurrency, such as \
     { match = \"*.example.org\", delay = \"5s\" }";
 
-/// What is agreed for one host.
+/// The terms for one host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HostTerms {
     /// In place of `politeness.host_delay`.
     pub delay: Option<Duration>,
-    /// The hours of the day in which it is asked; `None`: all.
+    /// The hours of the day in which we send requests to it; `None`: all.
     pub hours: Option<Hours>,
     /// Requests at once, 1 to 64.
     pub concurrency: u8,
-    /// The operator's own: no delay but this one and those that the host asks for, and no turns of site, address and operator.
+    /// The operator's own: no delay except this one and those that the host asks for, and no claims on site, address
+    /// or operator.
     pub is_mine: bool,
 }
 
@@ -97,13 +98,13 @@ impl HostLines {
         first.and_then(|number| lines.get(number as usize)).map(|(_, terms)| *terms).unwrap_or_default()
     }
 
-    /// Whether some hosts may have several requests at once, or are the operator's own.
+    /// Whether some hosts may have several requests at once or are the operator's own.
     pub fn have_several(&self) -> bool {
         self.0.lines.iter().any(|(_, terms)| terms.concurrency > 1 || terms.is_mine)
     }
 
-    /// Requests at a time, and the least delay, that some lines allow hosts of others; `None`: no line allows more than one, or a
-    /// shorter delay than `delay`.
+    /// The highest number of requests at once and the shortest delay that lines allow for third-party hosts; `None`:
+    /// no line allows more than one, or a shorter delay than `delay`.
     pub fn laxer_than(&self, delay: Duration) -> Option<(u8, Duration)> {
         let of_others = self.0.lines.iter().filter(|(_, terms)| !terms.is_mine);
         let laxest = of_others.fold((1, delay), |(at_once, least), (_, terms)| {
@@ -120,7 +121,7 @@ impl HostLines {
 }
 
 impl Lines {
-    /// Adds a line, unless another one has all its hosts: that one.
+    /// Adds a line. If another one already covers all its hosts, returns that one.
     fn add(&mut self, pattern: Pattern, terms: HostTerms) -> Result<(), Pattern> {
         if let Some((before, _)) = self.first_for_all(&pattern).and_then(|number| self.lines.get(number as usize)) {
             return Err(before.clone());
@@ -136,7 +137,7 @@ impl Lines {
         Ok(())
     }
 
-    /// The first line that is for all hosts of `pattern`.
+    /// The first line that covers all hosts of `pattern`.
     fn first_for_all(&self, pattern: &Pattern) -> Option<u32> {
         let own = pattern.name();
         let of_name = |name: &str| {
@@ -205,7 +206,7 @@ impl Field for HostLines {
     }
 }
 
-/// A table, if it is one, and where it stands.
+/// A table, if the item is one, and its position.
 type TableAt<'a> = (Option<Range<usize>>, Option<&'a dyn TableLike>);
 
 /// Reads the lines.
@@ -299,7 +300,7 @@ fn read_line(table: &dyn TableLike, span: Option<Range<usize>>, lines: &mut Line
     }
 }
 
-/// What people call the keys, by other tables and other programs.
+/// Names that other tables and programs use for these keys.
 const MEANT: [(&str, &[&str]); 5] = [
     ("match", &["host", "hosts", "name", "domain", "pattern", "site", "url", "for"]),
     ("delay", &["host_delay", "site_delay", "crawl_delay", "wait", "interval", "pause", "rate"]),
@@ -325,7 +326,7 @@ fn format_line(pattern: &Pattern, terms: &HostTerms) -> String {
     format!("{{ match = {}{mine}{delay}{hours}{concurrency} }}", quote_all(&pattern.to_string()))
 }
 
-/// A line for the example file, not in force.
+/// A line for the example file, commented out.
 pub(super) fn example() -> &'static str {
     "# [[politeness.host]]\n# match = \"*.example.org\"\n# mine = false\n# delay = \"5s\"\n# hours = \"22:00-06:00\"\n# concurrency = 1\n"
 }
@@ -414,7 +415,7 @@ mod tests {
         assert!(torn.is_err_and(|errors| errors[0].contains("mine")));
     }
 
-    /// The slow twin: each line in turn, and each host of each line.
+    /// The slow twin: checks each line in turn, and each host of each line.
     #[test]
     fn a_line_is_found_as_by_looking_at_each() {
         let names = ["a.test", "b.a.test", "c.b.a.test", "test", "d.test", "x.d.test"];
@@ -514,7 +515,7 @@ mod tests {
         assert_eq!(lines(&text).terms_of("www.example.org").delay, Some(Duration::from_secs(5)));
     }
 
-    /// As many as are allowed: a host is looked up in a few microseconds all the same, also in a debug build.
+    /// The maximum number of lines: looking up a host still takes a few microseconds, even in a debug build.
     #[test]
     fn many_lines_cost_a_host_no_more() {
         let many: String = (0..10_000).map(|number| format!("{{ match = 'h{number}.test', delay = '5s' }},")).collect();

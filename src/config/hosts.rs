@@ -1,6 +1,7 @@
 //! Names with fixed addresses.
 //!
-//! Decides: a name is written as URLs have it or in other letters, and stands there once; all its mistakes are told.
+//! Decides: a name may be written as in URLs or in other letters, and appears only once. All mistakes in a name are
+//! reported.
 //! Limits: `HOSTS_MAX` names with `LIST_MAX` addresses each.
 
 use std::collections::BTreeMap;
@@ -11,7 +12,7 @@ use toml_edit::{Item, Value as Toml};
 
 use super::kind::{LIST_MAX, ValueFault, describe, list, quote, quote_all};
 
-/// Most fixed names; a larger zone belongs into a name server.
+/// Most fixed names; a larger zone belongs in a name server.
 const HOSTS_MAX: usize = 100_000;
 
 /// What would be right, after "expected".
@@ -74,8 +75,8 @@ pub(super) fn format_addresses(addresses: &[IpAddr]) -> String {
     }
 }
 
-/// A name as URLs have it: lower case, no dot at the end, labels of 1 to 63 bytes, 253 in all (RFC 1035
-/// section 2.3.4); `_` besides letters, digits and `-`, as the web has such names.
+/// A name as URLs have it: lower case, no dot at the end, labels of 1 to 63 bytes, 253 in all (RFC 1035 section
+/// 2.3.4). In addition to letters, digits and `-`, it may contain `_`, because such names exist on the web.
 fn read_host(name: &str) -> Option<String> {
     let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
     let label = |label: &str| {

@@ -1,7 +1,7 @@
 //! Hours of the day, as `22:00-06:00`.
 //!
-//! Decides: from the first minute to before the last, in UTC, which has no hour twice and none left out; over midnight if the last is
-//! the earlier one.
+//! Decides: the range includes the first minute and excludes the last. Times are in UTC, which repeats and skips no
+//! hour. The range crosses midnight if the last minute is earlier than the first.
 
 use std::fmt;
 
@@ -33,7 +33,8 @@ impl Hours {
         Ok(Some(Hours { from, to }))
     }
 
-    /// From when on they are open, told at `wall`, which is `now`: exactly, so that a look shortly before says the same.
+    /// When the hours begin next, computed at `wall`, which is `now`. The result is exact, so a call shortly before
+    /// gives the same time.
     pub fn open_from(self, now: Instant, wall: UnixTime) -> Option<Instant> {
         let into_second = Duration::from_micros(wall.as_micros() % 1_000_000);
         self.closed_for(wall).map(|closed| now + closed - into_second)

@@ -1,9 +1,9 @@
-//! What of a configuration is shown, what a crawl's directory keeps, and how it differs from the one before.
+//! What of a configuration is shown, what a crawl directory keeps, and how it differs from the previous one.
 //!
-//! Decides: everything is shown and kept but the texts of secrets; a reference to a secret is kept. Nor may a text come by
-//! the command line, which `ps` shows to every user of the machine. A crawl may move to another working directory, so
-//! paths are kept absolute.
-//! Invariants: nothing that is written or told here shows a secret's text.
+//! Decides: everything except the text of secrets is shown and kept; a reference to a secret is kept. A secret's text
+//! is not accepted on the command line either, because `ps` shows that to every user of the machine. A crawl may move
+//! to another working directory, so paths are stored as absolute.
+//! Invariants: nothing written or reported here shows a secret's text.
 //! Leaves to others: the file (`boot`), which keys may change (`boot`).
 
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ pub(super) fn holds_text(value: &Value) -> bool {
     }
 }
 
-/// A key that two configurations have different values for, as the file has them.
+/// A key with different values in two configurations, written as in the file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Change {
     /// The key's dotted path.
@@ -40,7 +40,7 @@ pub(super) struct SecretError {
     pub(super) key: &'static str,
     /// The name below the key, if it has names.
     pub(super) name: Option<String>,
-    /// Whether it is a credential, which only a service has.
+    /// Whether it is a credential, which exists only in a service.
     pub(super) is_credential: bool,
     /// What is wrong.
     pub(super) why: String,
@@ -54,7 +54,7 @@ impl SecretError {
 }
 
 impl Config {
-    /// Reads what references to secrets lead to. To be done once, when a crawl starts.
+    /// Reads the secrets that references point to. Call it once, when a crawl starts.
     ///
     /// # Errors
     /// Every secret that cannot be read, by its key; never empty.
@@ -75,7 +75,7 @@ impl Config {
         if errors.is_empty() { Ok(()) } else { Err(errors) }
     }
 
-    /// Reads what references to secrets lead to; what is wrong with them.
+    /// Reads the secrets that references point to; returns what is wrong with them.
     pub(super) fn secret_errors(&mut self, credentials: Option<&Path>) -> Vec<SecretError> {
         let mut errors = Vec::new();
         for (key, name, secret) in self.secrets_mut() {
@@ -103,7 +103,7 @@ impl Config {
         masked
     }
 
-    /// This configuration as a crawl's directory keeps it: without the texts of secrets, and with absolute paths.
+    /// This configuration as a crawl directory keeps it: without the texts of secrets, and with absolute paths.
     pub fn kept(&self) -> Config {
         let mut kept = self.masked();
         let files = [
@@ -113,7 +113,7 @@ impl Config {
             &mut kept.scope.block,
         ];
         for file in files.into_iter().flatten() {
-            // Only an empty path has no absolute one, and none is empty.
+            // Only an empty path has no absolute form, and none is empty.
             *file = std::path::absolute(&*file).unwrap_or_else(|_| file.clone());
         }
         for file in
@@ -126,14 +126,14 @@ impl Config {
         kept
     }
 
-    /// The secrets that were left out where this configuration was kept, by key.
+    /// The secrets that were omitted when this configuration was kept, by key.
     pub fn left_out(&self) -> Vec<String> {
         let mut config = self.clone();
         let left_out = config.secrets_mut().filter(|(_, _, secret)| secret.is_left_out());
         left_out.map(|(key, name, _)| path(key, name.as_deref())).collect()
     }
 
-    /// The keys whose values differ from those of `before`, in the order of the example file. To be asked of what
+    /// The keys whose values differ from those of `before`, in the order of the example file. Call it on what
     /// [`Config::kept`] returned, so that no secret is shown.
     pub fn changes_since(&self, before: &Config) -> Vec<Change> {
         let keys = TABLES.iter().flat_map(|table| table.keys);
@@ -143,8 +143,8 @@ impl Config {
         changes.map(|(key, before, now)| Change { key, before, now }).collect()
     }
 
-    /// What readers of the crawl's records should know: keys that are in force with another value than the default, as
-    /// `KEY = VALUE`, of [`TOLD`]. What the crawl is run with and where, is nobody's business.
+    /// What readers of the crawl's records should know: keys of [`TOLD`] with a value other than the default, as `KEY
+    /// = VALUE`. The resources and location of the crawl stay private.
     pub fn told(&self) -> Vec<String> {
         let changes = self.masked().changes_since(&Config::default()).into_iter();
         let told = changes.filter(|change| {
@@ -172,7 +172,7 @@ const NOT_TOLD: [&str; 7] = [
     "store.dedupe_against",
     "store.dirs",
 ];
-/// Tables that say what was asked for and what was kept.
+/// Tables that define what was requested and what was kept.
 const TOLD: [&str; 7] = ["scope.", "politeness.", "robots.", "fetch.", "links.", "visited.", "store."];
 
 /// Where systemd puts the credentials of a service.

@@ -1,8 +1,8 @@
 //! The key that requests and the key directory are signed with.
 //!
-//! Decides: Ed25519 alone (RFC 8032), as PEM of PKCS#8 (RFC 8410) or as a JWK (RFC 8037). Whoever brings another key is told
-//! which kind it is. The key that RFC 9421 prints is refused: everybody has it.
-//! Invariants: no text of a private key is in an error, in `Debug`, or in what is published.
+//! Decides: only Ed25519 is supported (RFC 8032), as PEM of PKCS#8 (RFC 8410) or as a JWK (RFC 8037). For a key of
+//! another kind, the error names that kind. The key printed in RFC 9421 is refused, because it is public.
+//! Invariants: no text of a private key appears in an error, in `Debug`, or in what is published.
 //! Leaves to others: where the text comes from and who may read the file (`config`), what is signed (`message`).
 
 use std::fmt;
@@ -25,7 +25,7 @@ impl SigningKey {
     /// Reads a private key from its text.
     ///
     /// # Errors
-    /// What is wrong, in words that show nothing of the text.
+    /// Describes what is wrong without showing any of the text.
     pub fn parse(text: &str) -> Result<SigningKey, &'static str> {
         let text = text.trim();
         let pair = if text.starts_with('{') { from_jwk(text)? } else { from_pem(text)? };
@@ -65,7 +65,7 @@ impl SigningKey {
         json!({ "kty": "OKP", "crv": "Ed25519", "kid": self.id, "x": self.x, "use": "sig" })
     }
 
-    /// The key as PEM; `None`: it cannot be written, which no key is known for.
+    /// The key as PEM; `None`: it cannot be written. No such key is known.
     pub fn to_pem(&self) -> Option<String> {
         let der = self.pair.to_pkcs8v1().ok()?;
         Some(format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n", STANDARD.encode(der.as_ref())))
@@ -139,7 +139,7 @@ fn from_pem(text: &str) -> Result<Ed25519KeyPair, &'static str> {
         rest.split_once("-----END PRIVATE KEY-----").ok_or("the PEM has no end; expected an Ed25519 key, whole")?;
     let body: String = body.split_ascii_whitespace().collect();
     let der = STANDARD.decode(body).map_err(|_| "the PEM is not base64; expected an Ed25519 key")?;
-    // The kind stands at the beginning: PrivateKeyInfo of RFC 5958 section 2.
+    // The algorithm is named at the beginning: PrivateKeyInfo of RFC 5958 section 2.
     let head = der.get(..der.len().min(40)).unwrap_or_default();
     let is_of = |oid: &[u8]| memchr::memmem::find(head, oid).is_some();
     if !is_of(OID_ED25519) {
@@ -152,8 +152,8 @@ fn from_pem(text: &str) -> Result<Ed25519KeyPair, &'static str> {
 /// `id-Ed25519` in DER (RFC 8410 section 3).
 const OID_ED25519: &[u8] = b"\x06\x03\x2b\x65\x70";
 
-/// Other kinds of private keys, by their object identifiers in DER (RFC 8410 section 3, RFC 5480 section 2.1.1, RFC 8017
-/// appendix C, FIPS 204 by RFC 9881 section 2).
+/// Other kinds of private keys, by their object identifiers in DER (RFC 8410 section 3, RFC 5480 section 2.1.1, RFC
+/// 8017 appendix C, FIPS 204 by RFC 9881 section 2).
 const KINDS: [(&[u8], &str); 7] = [
     (b"\x06\x03\x2b\x65\x6e", "this is an X25519 key, which signs nothing; expected an Ed25519 key"),
     (b"\x06\x03\x2b\x65\x6f", "this is an X448 key, which signs nothing; expected an Ed25519 key"),
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn the_rfcs_keys() {
-        // RFC 8037 appendix A.3 and A.4: the signature is of the payload there.
+        // RFC 8037 appendix A.3 and A.4: the signature there covers the payload.
         let key = SigningKey::parse(JWK).expect("a key");
         assert_eq!(key.id(), "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k");
         let signed = "eyJhbGciOiJFZERTQSJ9.RXhhbXBsZSBvZiBFZDI1NTE5IHNpZ25pbmc";

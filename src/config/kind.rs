@@ -1,11 +1,11 @@
-//! What a key accepts: its shape, its range, and the sentence that says so.
+//! What a key accepts: its shape, its range, and the sentence that describes them.
 //!
-//! Decides: every refusal says what was given and what would be right, from the same `Kind` that refuses it, so the two
-//! cannot differ. All wrong elements of a list are reported, not only the first.
+//! Decides: every refusal states what was given and what would be right, from the same `Kind` that refuses it, so the
+//! two cannot differ. All wrong elements of a list are reported, not only the first.
 //! Invariants: what `format` writes, `read` reads back as the same value.
 //! Limits: lists of `LIST_MAX` elements.
-//! Leaves to others: fixed names, lines for hosts, credentials, proxies and keys (`hosts`, `host_lines`, `login`, `proxy`, `signing_key`), where in the file the value stands (`parse`),
-//! which key has which kind (`keys`).
+//! Leaves to others: fixed names, lines for hosts, credentials, proxies and keys (`hosts`, `host_lines`, `login`,
+//! `proxy`, `signing_key`), the value's position in the file (`parse`), which key has which kind (`keys`).
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
@@ -61,7 +61,7 @@ pub(super) enum Kind {
     SigningKey,
     /// Lines for single hosts.
     HostLines,
-    /// How one class of failures is tried again.
+    /// How one class of failures is retried.
     Retry,
 }
 
@@ -84,7 +84,7 @@ pub(super) const fn size(min: &str, max: &str) -> Kind {
 /// Something wrong in a value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct ValueFault {
-    /// Where in the text, when it is a part of the value.
+    /// Its position in the text, if only a part of the value is wrong.
     pub(super) span: Option<Range<usize>>,
     /// The name below the key; for fixed names only.
     pub(super) name: Option<String>,
@@ -92,7 +92,7 @@ pub(super) struct ValueFault {
     pub(super) message: String,
 }
 
-/// The word for no duration at all.
+/// The word that means no duration.
 const NEVER: &str = "never";
 
 impl Kind {
@@ -177,12 +177,12 @@ impl Kind {
         }
     }
 
-    /// Reads a value of the command line: as in the file, where the quotes of text may be left out and a list
-    /// may be written with commas alone.
+    /// Reads a value from the command line: as in the file, except that text may be unquoted and a list may be
+    /// separated by commas only.
     pub(super) fn read_word(self, word: &str) -> Result<Value, Vec<ValueFault>> {
         let toml = || word.parse::<Toml>().map(Item::Value).map_err(|_| self.fault(&quote(word)));
         match self {
-            // Nothing of the input is shown: it may be a password.
+            // None of the input is shown: it may be a password.
             Kind::Logins => match word.parse::<Toml>() {
                 Ok(value) => self.read(&Item::Value(value)),
                 Err(_) => Err(self.fault("this is not TOML")),
@@ -370,7 +370,7 @@ fn is_parameter_name(text: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic() && !b"&=#*,\"<>".contains(&byte))
 }
 
-/// A server with or without a port; no address that a server cannot have.
+/// A server with or without a port; an address that no server can have is refused.
 fn read_server(text: &str) -> Option<SocketAddr> {
     let server = text.parse::<SocketAddr>().ok().or_else(|| Some(SocketAddr::new(text.parse().ok()?, DNS_PORT)))?;
     (server.port() != 0 && !server.ip().is_unspecified() && !server.ip().is_multicast()).then_some(server)

@@ -1,12 +1,12 @@
 //! Every limit of the crawler, with unit, default and range.
 //!
-//! Decides: one TOML file, one table per part of the crawler, and one list in the code (`keys`) from which come
-//! the structs, their defaults, the reader, its errors and the example file. No limit is hidden in the code and
-//! none can be set to a value that was never thought of: unknown keys, wrong units and values out of range stop
-//! the start, all told at once, each with line and key.
+//! Decides: one TOML file, one table per part of the crawler, and one list in the code (`keys`) that generates the
+//! structs, their defaults, the reader, its errors and the example file. No limit is hidden in the code, and none can
+//! be set to a value that was never considered: unknown keys, wrong units and values out of range prevent the start.
+//! All are reported at once, each with line and key.
 //!
-//! Invariants: a `Config` that `parse` or `load` returned has every value in its range and passes the rules
-//! between keys; `parse(to_toml(c)) == c` for it, but for secrets: no text of one is written.
+//! Invariants: a `Config` that `parse` or `load` returned has every value in its range and passes the rules between
+//! keys; `parse(to_toml(c)) == c` for it, except for secrets, whose text is never written.
 //! Limits: see `parse`.
 //! Leaves to others: what the machine has (`boot`); what changes while the crawl runs (`control`).
 //!
@@ -105,29 +105,30 @@ impl Budget {
 }
 
 impl ExchangeMode {
-    /// Whether no shard fetches what belongs to another one.
+    /// Whether every shard fetches only what belongs to it.
     pub fn keeps_parts(self) -> bool {
         matches!(self, ExchangeMode::Exchange | ExchangeMode::Firewall)
     }
 }
 
 impl Config {
-    /// Whether all requests to the hosts of a site are one shard's.
+    /// Whether one shard sends all requests to the hosts of a site.
     pub fn keeps_sites(&self) -> bool {
         self.partition.by != PartitionBy::HostHash && self.keeps_hosts()
     }
 
-    /// Whether all requests to a host are one shard's.
+    /// Whether one shard sends all requests to a host.
     pub fn keeps_hosts(&self) -> bool {
         !matches!(self.partition.by, PartitionBy::UrlHash | PartitionBy::Vector) && self.exchange.mode.keeps_parts()
     }
 
-    /// Whether URLs go by what leads to them, or by what is known of them: `frontier.order_ram_bytes_max` holds that.
+    /// Whether URLs are ordered by what links to them or by what is known of them: `frontier.order_ram_bytes_max`
+    /// bounds the memory for that.
     pub fn goes_by_importance(&self) -> bool {
         matches!(self.frontier.order, UrlOrder::Backlinks | UrlOrder::Rank)
     }
 
-    /// Whether it is counted how many sites link to a site: for allowances, where a site is one shard's.
+    /// Whether we count how many sites link to a site: for allowances, where one shard owns a site.
     pub fn counts_linking_sites(&self) -> bool {
         self.budget.site_pages_per_linking_site > 0 && self.keeps_sites()
     }
@@ -137,8 +138,8 @@ impl Config {
         self.links.external == ExternalLinks::List || self.crawl.rounds > 1
     }
 
-    /// Bytes of each ring when there are `shards` shards: a power of two, so that all of them keep within
-    /// `exchange.rings_bytes_max`, and in any case enough for the longest URL in a quarter of one.
+    /// Bytes of each ring when there are `shards` shards: a power of two, so that all of them stay within
+    /// `exchange.rings_bytes_max`, and always enough for the longest URL in a quarter of one.
     pub fn ring_bytes(&self, shards: u16) -> usize {
         let rings = usize::from(shards) * usize::from(shards.saturating_sub(1));
         let share = 1 << (self.exchange.rings_bytes_max / rings.max(1)).max(1).ilog2();
@@ -146,11 +147,10 @@ impl Config {
         share.max(least).min(self.exchange.ring_bytes)
     }
 
-    /// Reads a configuration from `text`; `file_name` is for the errors. Pure: files that it names are not looked
-    /// at.
+    /// Reads a configuration from `text`; `file_name` is for the errors. Pure: files that it names are not read.
     ///
     /// # Errors
-    /// Everything that is wrong, in the order of the file; never empty.
+    /// Everything that is wrong, in file order; never empty.
     pub fn parse(text: &str, file_name: &str) -> Result<Config, Vec<ConfigError>> {
         parse::parse(text, file_name, check::clashes)
     }
@@ -158,7 +158,7 @@ impl Config {
     /// Reads a configuration from a file, and checks that the files it names are there.
     ///
     /// # Errors
-    /// As `parse`; besides, one error without a line when the file cannot be read.
+    /// As for `parse`, plus one error without a line if the file cannot be read.
     pub fn load(path: impl AsRef<Path>) -> Result<Config, Vec<ConfigError>> {
         let path = path.as_ref();
         let file = path.display().to_string();
@@ -179,12 +179,11 @@ impl Config {
     /// Sets one key from the command line: `set("politeness.host_delay", "0s")`. Quotes around text may be left
     /// out, lists may be written `a,b`, and one fixed name is set with `dns.hosts.NAME`. Unchanged on error.
     ///
-    /// Rules between keys are not judged here, as the next `--set` may be what makes them hold: call `check` after
-    /// the last.
+    /// Rules between keys are not checked here, as the next `--set` may satisfy them: call `check` after the last.
     ///
     /// # Errors
-    /// An unknown key, a value that the key does not take, or the text of a secret, which has no place on a command
-    /// line.
+    /// An unknown key, a value that the key does not take, or the text of a secret, which does not belong on a
+    /// command line.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), ConfigError> {
         let blame = |message: String| ConfigError {
             file: "--set".to_owned(),
@@ -226,10 +225,10 @@ impl Config {
         Ok(())
     }
 
-    /// Judges the rules between keys, after values were set.
+    /// Checks the rules between keys, after values were set.
     ///
     /// # Errors
-    /// Every rule that does not hold; never empty.
+    /// Every violated rule; never empty.
     pub fn check(&self) -> Result<(), Vec<ConfigError>> {
         let errors: Vec<ConfigError> = check::clashes(self)
             .into_iter()
@@ -265,20 +264,20 @@ impl Agent {
         }
     }
 
-    /// The product token that robots.txt addresses; the program's own while no name is given.
+    /// The product token that robots.txt addresses; the program's own if no name is given.
     pub fn token(&self) -> &str {
         if self.name.is_empty() { "ringcrawl" } else { &self.name }
     }
 
-    /// Whether site owners can tell who crawls and complain: name, url and email are all there. Needed before
-    /// anything but loopback is fetched.
+    /// Whether site owners can identify the crawler and complain: name, url and email are all set. Required before
+    /// anything except loopback is fetched.
     pub fn is_complete(&self) -> bool {
         !self.name.is_empty() && !self.url.is_empty() && !self.email.is_empty()
     }
 }
 
 impl Visited {
-    /// What of a URL its key leaves out.
+    /// The parts of a URL that its key omits.
     pub fn key_rules(&self) -> KeyRules {
         let ignored = |difference| difference == Difference::Ignore;
         KeyRules {
@@ -298,12 +297,13 @@ impl Crawl {
 }
 
 impl Politeness {
-    /// The least time between two requests to a host without terms of its own: the delay of its site holds for it, too.
+    /// The least time between two requests to a host without terms of its own: its site's delay applies to it, too.
     pub fn least_host_delay(&self) -> Duration {
         self.host_delay.max(self.site_delay)
     }
 
-    /// The least time between two requests to a host. Within a visit of several at once the host's own delay alone holds.
+    /// The least time between two requests to a host. Within a visit of several requests at once, only the host's own
+    /// delay applies.
     pub fn delay_of(&self, host: &str) -> Duration {
         let terms = self.host.terms_of(host);
         let own = terms.delay.unwrap_or(self.host_delay);
@@ -319,7 +319,7 @@ impl Fetch {
 }
 
 impl Proxy {
-    /// Where `url` says that the proxy is; `None`: there is none.
+    /// The proxy address in `url`; `None`: there is none.
     pub fn address(&self) -> Option<ProxyAddress> {
         proxy::read(self.url.reveal()).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! What the configuration sets of the crates that know none: their limits and settings.
+//! Limits and settings from the configuration for crates that do not know it.
 
 use super::{CompressUncoded, Config, Fetch, Http, Links, RepeatedBodies, Robots, Sitemaps, Store};
 use ringcrawl_html::{self as html, Budget};
@@ -20,8 +20,8 @@ impl Fetch {
         }
     }
 
-    /// Of a robots.txt, of which no more is read than counts, and one byte that says whether there is more. On the wire an
-    /// eighth more, for a coding that makes a body longer.
+    /// Of a robots.txt: the bytes that count, and one more that shows whether it is longer. On the wire it may be an
+    /// eighth longer, for a coding that lengthens the body.
     pub fn limits_of_robots(&self, robots: &Robots) -> Limits {
         let (bytes_max, limits) = (robots.body_bytes_max, self.limits());
         Limits {
@@ -52,7 +52,7 @@ impl Links {
             names: ("links.page_links_max", "links.page_link_bytes_max"),
         };
         let sitemap = match self.sitemaps {
-            // Of sitemaps that nobody asked for no more is wanted than of pages.
+            // From sitemaps that were not requested, we take no more than from pages.
             Sitemaps::Off => page,
             Sitemaps::Robots => html::Limits {
                 links: self.sitemap_links_max,
@@ -65,7 +65,7 @@ impl Links {
 }
 
 impl Store {
-    /// What becomes of bodies.
+    /// How bodies are packed.
     pub fn packing(&self) -> Packing {
         Packing {
             format: self.format,

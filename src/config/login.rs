@@ -1,7 +1,7 @@
 //! Credentials by origin.
 //!
-//! Decides: credentials belong to an origin, scheme and port included, so that what was meant for https is never sent
-//! in clear. A mistake is told without the text it stands in: a log is read by more people than the file.
+//! Decides: credentials belong to an origin, scheme and port included, so that credentials meant for https are never
+//! sent in clear. An error does not quote the text it is about: more people read a log than the file.
 //! Limits: `LOGINS_MAX` origins, credentials of `LOGIN_BYTES_MAX` bytes.
 //! Leaves to others: references to credentials (`secret`), when they are sent (`fetch`).
 
@@ -37,7 +37,7 @@ pub(super) fn read(item: &Item) -> Result<BTreeMap<String, Secret>, Vec<ValueFau
         let span = item.span().or_else(|| table.get_key_value(name).and_then(|(key, _)| key.span()));
         let origin = match origin(name) {
             Ok(origin) => origin,
-            // It is not shown: who mixes up the two sides writes a password there.
+            // It is not shown: if the two sides are mixed up, this is a password.
             Err(what) => {
                 faults.push(fault(span, None, what));
                 continue;

@@ -1,8 +1,8 @@
 //! "Did you mean …?": the known word nearest to an unknown one.
 //!
-//! Decides: distance is that of Damerau and Levenshtein in its restricted form (insert, delete, replace, swap of
+//! Decides: the distance is the restricted one of Damerau and Levenshtein (insert, delete, replace, swap of
 //! neighbours, nothing edited twice), as typing errors are of these four kinds. A word more than a third of its
-//! length away is no guess but noise, and none is given.
+//! length away is noise, and is not suggested.
 //! Limits: words over `WORD_CHARS_MAX` characters are not compared: the work is the product of both lengths.
 
 /// Longest word compared, in characters; the longest key is far below.

@@ -1,7 +1,7 @@
 //! Ranges of addresses, as `192.0.2.0/24` (RFC 4632) or `2001:db8::/32` (RFC 4291 section 2.3).
 //!
-//! Decides: an address alone is a range of one. A range is named by its first address: `192.0.2.1/24` is a slip, and which one
-//! nobody knows.
+//! Decides: a single address is a range of one. A range is named by its first address: `192.0.2.1/24` is a typing
+//! error, and its intended meaning is unknown.
 
 use std::net::IpAddr;
 

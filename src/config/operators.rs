@@ -1,11 +1,11 @@
-//! Operators: whose machine an address is, as far as that is known.
+//! Operators: who runs the machine at an address, if known.
 //!
-//! Decides: a line is a name and an address range in CIDR notation, or a name and a suffix of names that hosts are aliases of
-//! (CNAME), with a dot before it. The range with the longest prefix holds, and what it says goes before what an alias says.
-//! Some CDNs and hosters of sites are built in (`operators.txt`): Cloudflare, Fastly, Imperva and a few smaller ones by address
-//! ranges, and others, such as Akamai, CloudFront, Azure and Google, by aliases alone. A host of these that is no alias, as a
-//! domain's bare name cannot be, is of no group; nor are machines that hosters and clouds let. Files of the configuration come
-//! behind the table, and their lines hold where both have one.
+//! Decides: a line is a name and an address range in CIDR notation, or a name and a suffix of names that hosts are
+//! aliases of (CNAME), with a dot before it. The range with the longest prefix wins, and ranges take precedence over
+//! aliases. Some CDNs and site hosters are built in (`operators.txt`): Cloudflare, Fastly, Imperva and a few smaller
+//! ones by address ranges, and others, such as Akamai, CloudFront, Azure and Google, by aliases only. A host of the
+//! latter that is not an alias, as a domain's bare name cannot be, is in no group; nor are machines that hosters and
+//! clouds rent out. Files of the configuration are read after the table, and their lines win where both have one.
 //! Limits: [`LINES_MAX`] lines, [`GROUPS_MAX`] names.
 
 use std::collections::HashMap;
@@ -14,12 +14,12 @@ use std::path::Path;
 
 use ringcrawl_files::plain;
 
-/// Whose machines are where.
+/// Which operator runs which machines.
 #[derive(Clone, Debug, Default)]
 pub struct Operators {
     names: Vec<Box<str>>,
     numbers: HashMap<Box<str>, Group>,
-    /// By the length of the prefix, longest first: the first bits of addresses, and whose they are.
+    /// By prefix length, longest first: the first bits of addresses, and their operators.
     ranges: Vec<(Prefix, HashMap<u128, Group>)>,
     suffixes: HashMap<Box<str>, Group>,
 }
@@ -27,7 +27,7 @@ pub struct Operators {
 /// An operator.
 pub type Group = u16;
 
-/// Whether it is of IPv4, and how many bits it has.
+/// Whether it is IPv4, and its number of bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Prefix {
     is_v4: bool,
@@ -35,7 +35,7 @@ struct Prefix {
 }
 
 impl Operators {
-    /// Those that are built in.
+    /// The built-in ones.
     pub fn built_in() -> Operators {
         let mut operators = Operators::default();
         for (number, line) in BUILT_IN.lines().enumerate() {
@@ -46,10 +46,10 @@ impl Operators {
         operators
     }
 
-    /// Takes the lines of `text` as well.
+    /// Adds the lines of `text`.
     ///
     /// # Errors
-    /// Each line that is none, with its number and what is wrong.
+    /// Each invalid line, with its number and what is wrong.
     pub fn read(&mut self, text: &str) -> Result<(), Vec<(usize, String)>> {
         let lines = text.lines().take(LINES_MAX + 1).enumerate().map(|(number, line)| match number {
             LINES_MAX => Err((number + 1, format!("there are more than {LINES_MAX} lines"))),
@@ -59,7 +59,7 @@ impl Operators {
         if wrong.is_empty() { Ok(()) } else { Err(wrong) }
     }
 
-    /// Takes the lines of a file as well.
+    /// Adds the lines of a file.
     ///
     /// # Errors
     /// What is wrong with the file, or with its first bad lines, each with its number; never empty.
@@ -133,14 +133,15 @@ impl Operators {
         Ok(group)
     }
 
-    /// Whose an address is.
+    /// The operator of an address.
     pub fn of_address(&self, addr: IpAddr) -> Option<Group> {
         let addr = addr.to_canonical();
         let ranges = self.ranges.iter().filter(|(prefix, _)| prefix.is_v4 == addr.is_ipv4());
         ranges.filter_map(|(prefix, ranges)| ranges.get(&prefix.of(addr)).copied()).next()
     }
 
-    /// Whose the machine is that one of these names is of, which are separated by spaces; the last one that tells goes first.
+    /// The operator of the machine that has one of these names, which are separated by spaces. The last match takes
+    /// precedence.
     pub fn of_aliases(&self, aliases: &str) -> Option<Group> {
         aliases.rsplit(' ').find_map(|alias| self.of_alias(alias))
     }
@@ -178,7 +179,7 @@ fn widened(addr: IpAddr) -> u128 {
     }
 }
 
-/// Bad lines that are told.
+/// Maximum number of bad lines reported.
 const WRONG_TOLD: usize = 20;
 /// Bytes of a file.
 const FILE_BYTES_MAX: usize = 64 << 20;
@@ -226,7 +227,7 @@ mod tests {
         assert_eq!(of("x.azurefd.net. shed.example.net. "), Some("azure"), "in the middle of a chain");
     }
 
-    /// Against a list that is searched from end to end.
+    /// Compares with a linear search of the list.
     #[test]
     fn the_longest_prefix_holds() {
         let mut rng = ringcrawl_base::Rng::new(7);

@@ -1,13 +1,14 @@
 //! From the text of a file to a configuration, or to the list of everything that is wrong with it.
 //!
-//! Decides: all mistakes are told at once, because an operator who is shown one at a time restarts ten times. The
-//! TOML parser stops at its first error, so the line it complains of is blanked and the rest is parsed again; the
-//! offsets stay those of the operator's text. A blanked table header takes its table along, whose keys would
-//! otherwise be blamed on the table before it.
+//! Decides: all mistakes are reported at once, because an operator who sees one at a time restarts ten times. The
+//! TOML parser stops at its first error, so the offending line is blanked and the rest is parsed again; the offsets
+//! stay those of the operator's text. Blanking a table header also blanks its table: otherwise its keys would be
+//! attributed to the table before it.
 //!
-//! Invariants: errors come in the order of the file; a configuration is returned only when there is none; rules
-//! between keys are judged only for keys whose own values are right.
-//! Limits: files of `FILE_BYTES_MAX`, `ERRORS_MAX` errors of which `SYNTAX_ERRORS_MAX` of syntax; nesting is limited by toml_edit.
+//! Invariants: errors are in file order; a configuration is returned only when there are none; rules between keys are
+//! checked only for keys whose own values are right.
+//! Limits: files of `FILE_BYTES_MAX`, `ERRORS_MAX` errors, at most `SYNTAX_ERRORS_MAX` of them syntax errors;
+//! toml_edit limits nesting.
 //! Leaves to others: what a key takes (`kind`), rules between keys (`check`).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,17 +21,17 @@ use super::error::ConfigError;
 use super::keys::{Config, Key, TABLES, Table};
 use super::nearest::nearest;
 
-/// The form of file that this program reads.
+/// The file format version that this program reads.
 pub(super) const VERSION: i64 = 1;
-/// Longest file: a hundred thousand fixed names fit.
+/// Longest file: enough for a hundred thousand fixed names.
 pub(super) const FILE_BYTES_MAX: usize = 16 << 20;
-/// Syntax errors told of one file; each costs another parse.
+/// Syntax errors reported for one file; each costs another parse.
 const SYNTAX_ERRORS_MAX: usize = 32;
 
-/// Errors told of one file: nobody reads more, and a wrong file given by mistake may hold a million.
+/// Errors reported for one file: more would not be read, and the wrong file may hold a million.
 const ERRORS_MAX: usize = 200;
 
-/// Reads `text`; `rules` are judged on what it says.
+/// Reads `text` and checks `rules` on the result.
 pub(super) fn parse(text: &str, file: &str, rules: impl Fn(&Config) -> Vec<Clash>) -> Result<Config, Vec<ConfigError>> {
     let mut reader = Reader {
         file,
@@ -78,7 +79,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Parses, blanking what is no TOML; `None` when too much of it is not.
+    /// Parses, blanking what is not TOML; `None` when too much of it is not.
     fn syntax(&mut self) -> Option<Document<String>> {
         let mut text = self.text.to_owned();
         for _ in 0..SYNTAX_ERRORS_MAX {
@@ -86,7 +87,7 @@ impl Reader<'_> {
                 Ok(document) => return Some(document),
                 Err(error) => error,
             };
-            // At the end of the text the mistake is on the last line that says something.
+            // At the end of the text, the mistake is on the last line that is not blank.
             let end = text.trim_end().len();
             let at = error.span().map_or(end, |span| span.start).min(end.saturating_sub(1));
             self.blame(Some(at..at), "", syntax_message(error.message(), text.get(at..).unwrap_or_default()));
@@ -97,8 +98,8 @@ impl Reader<'_> {
         None
     }
 
-    /// `text` without the line of byte `at`, or without the table that this line opens, in spaces of equal length;
-    /// `None` when there was nothing to take away.
+    /// `text` with the line of byte `at`, or the table that this line opens, replaced by as many spaces; `None` when
+    /// there was nothing to remove.
     fn blank(&self, text: &str, at: usize) -> Option<String> {
         let index = self.lines.partition_point(|start| *start <= at).saturating_sub(1);
         let start = self.lines.get(index).copied()?;
@@ -114,8 +115,8 @@ impl Reader<'_> {
         Some([before, &spaces, after].concat())
     }
 
-    /// Whether the file is of the form that is read here. It is judged as of this form in any case: a wrong number is
-    /// more often a slip than a newer form.
+    /// Checks that the file has the version read here. It is read as this version in any case: a wrong number is more
+    /// often a typing error than a newer version.
     fn version(&mut self, root: &dyn TableLike) {
         let Some(item) = root.get("version").filter(|item| item.as_integer() != Some(VERSION)) else { return };
         let message = match item.as_integer() {
@@ -158,7 +159,7 @@ impl Reader<'_> {
         let span = item.span().or(key_span);
         match key.kind.read(item) {
             Ok(value) => {
-                // The range lies within the field's type: a test writes both ends of every range.
+                // The range is within the field's type: a test writes both ends of every range.
                 let fits = (key.put)(&mut self.config, value).is_some();
                 assert!(fits, "the range of {path} is wider than its field");
                 if let Some(span) = span {
@@ -180,7 +181,7 @@ impl Reader<'_> {
             if clash.keys.iter().any(|key| self.wrong.contains(*key)) {
                 continue;
             }
-            // A default cannot be blamed: the mistake stands at the key that the operator wrote.
+            // A default is never at fault: the mistake is reported at the key that the operator wrote.
             let [low, high] = clash.keys;
             let [at_low, at_high] = clash.messages;
             let low_stands = self.places.contains_key(low) || !self.places.contains_key(high);
@@ -207,14 +208,14 @@ impl Reader<'_> {
     }
 }
 
-/// toml_edit's words as ours; `rest` is the text from the mistake on.
+/// Rewords toml_edit's message; `rest` is the text from the mistake on.
 fn syntax_message(message: &str, rest: &str) -> String {
     let message = message.trim();
     if message.starts_with("duplicate key") {
         let name: String = rest.chars().take_while(|character| !"=]\r\n".contains(*character)).collect();
         return format!("{} stands there twice; expected each key and table once", shown(name.trim()));
     }
-    // It says what it expected, if anything, on a line of its own.
+    // What it expected, if anything, is on a line of its own.
     match message.split_once('\n') {
         Some((what, expected)) => format!("{what}; {}", expected.replace('\n', ", ")),
         None => format!("{message}; expected TOML"),

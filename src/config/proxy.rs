@@ -1,10 +1,10 @@
 //! Where a proxy is, from one line of the configuration.
 //!
 //! Decides: `http://` and `socks5://` with host and port, and credentials before the host, percent-encoded as in any
-//! URL. TLS to the proxy itself is refused, not ignored. No error shows what was written: a password may be part of it.
-//! Its URL may stand elsewhere (`secret`).
+//! URL. TLS to the proxy itself is refused, not ignored. No error quotes the text: it may contain a password. The URL
+//! may be stored elsewhere (`secret`).
 //! Limits: credentials of 255 bytes each (RFC 1929 section 2).
-//! Leaves to others: what is said to the proxy (`fetch`).
+//! Leaves to others: the messages to the proxy (`fetch`).
 
 use toml_edit::{Item, Value as Toml};
 
@@ -14,7 +14,7 @@ use super::secret::Secret;
 pub(super) const EXPECTED: &str = "an address such as \"http://127.0.0.1:3128\" or \"socks5://user:password@host:1080\", \
     { file = \"/path\" }, { credential = \"name\" } or \"\"";
 
-/// What a proxy speaks.
+/// A proxy's protocol.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ProxyScheme {
     /// HTTP/1.1 (RFC 9110 section 3.7).
@@ -26,7 +26,7 @@ pub enum ProxyScheme {
 /// A proxy, as the configuration names it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ProxyAddress {
-    /// What it speaks.
+    /// Its protocol.
     pub scheme: ProxyScheme,
     /// A name or an IP address, the latter without brackets.
     pub host: String,
@@ -50,7 +50,7 @@ pub(super) fn read(text: &str) -> Result<Option<ProxyAddress>, &'static str> {
     };
     let host = url.host_str().filter(|host| !host.is_empty()).ok_or("there is no host")?;
     let default_port = if scheme == ProxyScheme::Http { None } else { Some(1_080) };
-    // The scheme's default port is lost in a URL; that of http is no usual one of a proxy, but may be meant.
+    // A URL loses the scheme's default port. Port 80 is unusual for a proxy, but may be meant.
     let port = url.port().or(default_port).or(url.port_or_known_default()).filter(|port| *port != 0);
     let port = port.ok_or("there is no port")?;
     if !matches!(url.path(), "" | "/") || url.query().is_some() || url.fragment().is_some() {

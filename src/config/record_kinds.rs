@@ -1,19 +1,19 @@
-//! Kinds of records that may be left out (`store.records`).
+//! Kinds of records that may be omitted (`store.records`).
 //!
-//! Decides: their words, and that each is named once at most. warcinfo, response and revisit records are always there: without
-//! them there is no crawl to read.
+//! Decides: the words for them, each named at most once. warcinfo, response and revisit records are always written:
+//! without them there is no crawl to read.
 //! Leaves to others: what is in them (`warc`).
 
 use super::value::{Field, Value};
 
-/// Which records there are besides those of responses.
+/// Which records are written in addition to responses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RecordKinds {
     /// Requests, as they were sent.
     pub request: bool,
     /// Metadata of responses.
     pub metadata: bool,
-    /// Metadata of URLs that have no response in the end.
+    /// Metadata of URLs that ended without a response.
     pub failure: bool,
     /// The addresses of a host.
     pub dns: bool,

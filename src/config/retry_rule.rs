@@ -1,8 +1,8 @@
-//! How often and when one class of failures is tried again: `{ tries = 6, delay = "1m", factor = 2, delay_max = "1h" }`.
+//! How often and when one class of failures is retried: `{ tries = 6, delay = "1m", factor = 2, delay_max = "1h" }`.
 //!
-//! Decides: whatever is left out is as for all classes, `politeness.retries_max` and `retry_delay`, doubled each time; so a table need
-//! say no more than what is other.
-//! Leaves to others: which failure is of which class (`politeness::Retries`).
+//! Decides: an omitted value is as for all classes: `politeness.retries_max` and `retry_delay`, doubled each time. So
+//! a table needs only the values that differ.
+//! Leaves to others: the class of each failure (`politeness::Retries`).
 
 use toml_edit::Item;
 
@@ -12,7 +12,7 @@ use super::unit::format_duration;
 use super::value::{Field, Value};
 use ringcrawl_base::time::Duration;
 
-/// What a table may say.
+/// The keys of a table.
 const KEYS: [(&str, Kind); 4] = [
     ("tries", Kind::Number(0, 100)),
     ("delay", time("0s", "24h")),
@@ -23,16 +23,16 @@ const KEYS: [(&str, Kind); 4] = [
 pub(super) const EXPECTED: &str = "a table with any of tries (0 to 100), delay, factor (1 to 10) and delay_max, such as \
     { tries = 2, delay = \"1m\" }";
 
-/// What is other than for all.
+/// The values that differ from those for all classes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RetryRule {
     /// Retries of one URL.
     pub tries: Option<u8>,
     /// Before the first.
     pub delay: Option<Duration>,
-    /// How many times as long before each further one.
+    /// Each further delay is this many times as long.
     pub factor: Option<u32>,
-    /// No wait is longer.
+    /// The longest delay.
     pub delay_max: Option<Duration>,
 }
 

@@ -1,13 +1,13 @@
 //! A secret of the configuration: its text, or a reference to where the text is.
 //!
-//! Decides: a secret is a text, `{ file = "/etc/ringcrawl/login" }`, or `{ credential = "login" }`, which is a file that
-//! systemd passes to a service in `$CREDENTIALS_DIRECTORY`. A configuration is printed and kept with references and no
-//! text: in the place of one stands `{ left_out = true }`. References are read once, when a crawl starts. Paths are
-//! absolute, because a crawl may be resumed from another working directory.
-//! Invariants: neither `Debug` of a `Secret` nor any error shows its text; `format` writes a reference as it was given,
-//! also after it was read.
-//! Limits: plain files of `SECRET_BYTES_MAX`; a line end at the end does not belong to the text.
-//! Leaves to others: what form the text must have (`login`, `proxy`).
+//! Decides: a secret is a text, `{ file = "/etc/ringcrawl/login" }`, or `{ credential = "login" }`, which is a file
+//! that systemd passes to a service in `$CREDENTIALS_DIRECTORY`. A configuration is printed and kept with references
+//! only: `{ left_out = true }` replaces a text. References are read once, when a crawl starts. Paths are absolute,
+//! because a crawl may be resumed from another working directory.
+//! Invariants: neither `Debug` of a `Secret` nor any error shows its text; `format` writes a reference as it was
+//! given, even after it was read.
+//! Limits: plain files of `SECRET_BYTES_MAX`; a trailing line end is not part of the text.
+//! Leaves to others: the required form of the text (`login`, `proxy`).
 
 use std::fmt;
 use std::os::unix::fs::MetadataExt as _;
@@ -24,7 +24,7 @@ const SECRET_BYTES_MAX: usize = 4_096;
 /// Longest name of a credential: that of a file.
 const NAME_BYTES_MAX: usize = 255;
 
-/// Text that is not to be shown.
+/// Text that must not be shown.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Secret {
     source: Source,
@@ -42,7 +42,7 @@ enum Source {
     File(PathBuf),
     /// A credential that systemd passes to the service.
     Credential(String),
-    /// It stood in a configuration that was kept without it.
+    /// It was in a configuration that was kept without it.
     LeftOut,
 }
 
@@ -52,7 +52,7 @@ impl Secret {
         Secret { source: Source::Text, text: text.to_owned() }
     }
 
-    /// Reads a table: one of the two references, or the mark of what was left out.
+    /// Reads a table: one of the two references, or the mark of an omitted text.
     pub(super) fn from_table(table: &dyn TableLike) -> Result<Secret, &'static str> {
         let mut entries = table.iter();
         let (Some((name, item)), None) = (entries.next(), entries.next()) else {
@@ -97,17 +97,17 @@ impl Secret {
         }
     }
 
-    /// Whether there is one, read or not.
+    /// Whether a secret is given, read or not.
     pub fn is_given(&self) -> bool {
         self.source != Source::Text || !self.text.is_empty()
     }
 
-    /// Whether the text itself stands in the configuration.
+    /// Whether the text itself is in the configuration.
     pub(super) fn is_text(&self) -> bool {
         self.source == Source::Text
     }
 
-    /// Leaves the text out, if the text is what was given.
+    /// Omits the text, if the text itself was given.
     pub(super) fn leave_out(&mut self) {
         if self.source == Source::Text {
             self.source = Source::LeftOut;
@@ -115,21 +115,21 @@ impl Secret {
         self.forget();
     }
 
-    /// Forgets what a reference led to.
+    /// Forgets the text that a reference points to.
     pub(super) fn forget(&mut self) {
         if self.source != Source::Text {
             self.text.clear();
         }
     }
 
-    /// Whether it must be given anew.
+    /// Whether it must be given again.
     pub(super) fn is_left_out(&self) -> bool {
         self.source == Source::LeftOut
     }
 
-    /// Reads what a reference leads to, a credential in the directory `credentials`; `check` says what is wrong with a
-    /// text. Without a directory a credential is an error. A file that `is_private` must be its owner's alone; of credentials
-    /// systemd sees to that, by means that do not show in a mode.
+    /// Reads the text that a reference points to; a credential is in the directory `credentials`. `check` reports
+    /// what is wrong with a text. Without a directory, a credential is an error. A file that `is_private` must be
+    /// accessible only to its owner. systemd ensures that for credentials, by means that a mode does not show.
     pub(super) fn read(
         &mut self,
         credentials: Option<&Path>,
@@ -167,7 +167,7 @@ impl Secret {
         Ok(())
     }
 
-    /// Whether it is a credential, which only a service has.
+    /// Whether it is a credential, which exists only in a service.
     pub(super) fn is_credential(&self) -> bool {
         matches!(self.source, Source::Credential(_))
     }

@@ -1,6 +1,6 @@
 //! The private key that requests are signed with.
 //!
-//! Decides: it never stands in the configuration, which is shown, copied and kept; only where it is does.
+//! Decides: the key is never in the configuration, which is shown, copied and kept; only its location is.
 //! Leaves to others: what form it has (`key`), who may read its file (`secret`).
 
 use toml_edit::{Item, Value as Toml};
@@ -67,7 +67,7 @@ mod tests {
         }
         let error = told("-----BEGIN RSA PRIVATE KEY-----\nhunter2", 0o600).0.expect_err("RSA");
         assert!(error.contains("RSA") && !error.contains("hunter2"), "{error}");
-        // What systemd hands over may look as if its group could read it: that is an entry for the service.
+        // A file from systemd may look readable by its group: that entry is for the service.
         std::fs::set_permissions(folder.file("credential", &pem), PermissionsExt::from_mode(0o440)).expect("a mode");
         let text = format!("{DIRECTORY}identity.signing_key = {{ credential = \"credential\" }}");
         let mut config = Config::parse(&text, "test").expect("right");

@@ -306,7 +306,7 @@ fn files_must_be_there_and_be_text() {
     );
     assert!(load(b"[fetch]\n\xff").is_err_and(|error| error.contains("line 2 is not UTF-8")));
     assert!(load(b"tls.ca_files = ['/nowhere/ca.pem']").is_err_and(|error| error.contains(":1: tls.ca_files: ")));
-    // Of other orders the list is not read.
+    // With other orders the list is not read.
     let ranks = b"[frontier]\nranks = '/nowhere/ranks'\n";
     assert!(load(ranks).is_ok());
     let ordered = load(&[ranks, &b"order = 'rank'\n"[..]].concat());
@@ -381,8 +381,8 @@ fn settings_that_contradict_each_other_are_refused() {
     }
 }
 
-/// The comparison with other tools is without delays. Each key of politeness is at its least there, unless nothing comes of it before
-/// a server complains, fails or asks for it: a new key is one of both.
+/// The comparison with other tools runs without delays. There, each key of politeness is at its minimum, unless it
+/// has no effect before a server complains, fails or asks for it. A new key must be one or the other.
 #[test]
 fn the_comparison_switches_every_delay_off() {
     let config = Config::parse(include_str!("../../bench/peers/ringcrawl.toml"), "ringcrawl.toml").expect("right");

@@ -1,9 +1,9 @@
-//! The forms of text values: product token, web address, mail address, line, list of CPUs, range of ports, hours of the day, media types, kinds of
-//! records, groups of domains, path of a file.
+//! The forms of text values: product token, web address, mail address, line, list of CPUs, range of ports, hours of
+//! the day, media types, kinds of records, groups of domains, path of a file.
 //!
-//! Decides: what identifies the crawler to site owners is checked as strictly as a parser on their side would, because
-//! a User-Agent that breaks their log analysis is one they block. The three parts stand in a comment of the field value
-//! (RFC 9110 section 5.6.5), so parentheses, backslash and `;` are refused in them.
+//! Decides: what identifies the crawler to site owners is checked as strictly as a parser on their side would,
+//! because they block a User-Agent that breaks their log analysis. The three parts are in a comment of the field
+//! value (RFC 9110 section 5.6.5), so parentheses, backslash and `;` are refused in them.
 //! Limits: token 64, address 512, mail 254 (RFC 5321 section 4.5.3.1.3), CPU list 1,024 bytes; CPU numbers up to
 //! `CPU_MAX`.
 //! Leaves to others: whether the address answers, whether the CPU exists (`boot`).
@@ -201,7 +201,7 @@ fn check_web_address(text: &str) -> Result<(), String> {
     check_comment(text, 512)?;
     match ::url::Url::parse(text) {
         Ok(url) if !matches!(url.scheme(), "http" | "https") => Err(format!("the scheme is {:?}", url.scheme())),
-        // Every server that is asked would have it in its log.
+        // It would end up in the log of every server that we send requests to.
         Ok(url) if !url.username().is_empty() || url.password().is_some() => {
             Err("it has a user name or a password, which every server would be told".to_owned())
         }
@@ -210,7 +210,7 @@ fn check_web_address(text: &str) -> Result<(), String> {
     }
 }
 
-/// What may stand in a string of structured fields (RFC 9651 section 3.3.3) and in a URL, both as it is.
+/// Characters that may appear unescaped both in a string of structured fields (RFC 9651 section 3.3.3) and in a URL.
 fn check_secure_address(text: &str) -> Result<(), String> {
     if text.is_empty() {
         return Ok(());
@@ -246,7 +246,7 @@ fn check_mail_address(text: &str) -> Result<(), String> {
     check_comment(text, 254)?;
     let (local, domain) = text.rsplit_once('@').ok_or("there is no \"@\"")?;
     let usual = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-/=?^_`{|}~.".contains(&byte);
-    // RFC 5321 section 4.1.2, Dot-string: the quoted form is not supported, as nobody publishes a contact in it.
+    // RFC 5321 section 4.1.2, Dot-string: the quoted form is not supported, as contacts are not published in it.
     if local.is_empty() || local.starts_with('.') || local.ends_with('.') || !local.bytes().all(usual) {
         return Err(format!("{local:?} before the \"@\" is not a mailbox"));
     }
@@ -340,7 +340,7 @@ mod tests {
         {
             assert!(TextForm::WebAddress.check(wrong).is_err(), "{wrong}");
         }
-        // What User-Agent says everybody reads; nor does the mistake say it.
+        // User-Agent is public; the error does not quote it, either.
         for wrong in
             ["https://me:secret@a.org/", "http://:secret@a.org", "https://secret@a.org/bot", "https:\\\\x:secret@a.org"]
         {

@@ -1,8 +1,8 @@
 //! Durations and sizes as people write them: `250ms`, `64KiB`.
 //!
-//! Decides: a quantity is one whole number and one unit, nothing else. A bare `10` is refused because nobody
-//! reading it knows whether it means seconds or milliseconds, and `64KB` because half of the world reads 64,000.
-//! The readers are `const`, so the ranges in the key list are checked by the compiler.
+//! Decides: a quantity is one whole number and one unit, nothing else. A bare `10` is refused because a reader cannot
+//! know whether it means seconds or milliseconds, and `64KB` because half of the world reads 64,000. The readers are
+//! `const`, so the compiler checks the ranges in the key list.
 //!
 //! Invariants: what `format_*` writes, `read_*` reads back as the same value (durations to the millisecond).
 //! Limits: 2^63 − 1 milliseconds or bytes.
@@ -10,14 +10,14 @@
 
 use ringcrawl_base::time::Duration;
 
-/// Why a text is no quantity.
+/// Why a text is not a quantity.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Unreadable {
     /// It does not start with a digit, or holds `.`, `_`, a sign or a space.
     NotANumber,
     /// A number alone.
     NoUnit,
-    /// A number and something that is no unit of this kind.
+    /// A number and something that is not a unit of this kind.
     UnknownUnit,
     /// More than 2^63 − 1 of the smallest unit.
     TooLarge,
@@ -38,14 +38,14 @@ pub(super) const fn read_bytes(text: &str) -> Result<u64, Unreadable> {
     read(text, SIZE_UNITS)
 }
 
-/// Writes a duration in the largest unit up to hours that says it exactly; below a millisecond it is cut.
+/// Writes a duration in the largest unit up to hours that is exact; fractions of a millisecond are dropped.
 pub(super) fn format_duration(duration: Duration) -> String {
     let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     // Hours, not days: operators compare "24h" with "36h" at a glance.
     if millis == 0 { "0s".to_owned() } else { format(millis, TIME_UNITS.split_last().map_or(&[], |(_, rest)| rest)) }
 }
 
-/// Writes a size in the largest unit that says it exactly.
+/// Writes a size in the largest unit that is exact.
 pub(super) fn format_bytes(bytes: u64) -> String {
     format(bytes, SIZE_UNITS)
 }

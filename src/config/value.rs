@@ -1,7 +1,7 @@
 //! A key's value between its text in the file and its field in the structs.
 //!
-//! Decides: a few shapes are enough for every key, so reading, writing and range checks exist once per shape and
-//! not once per key. A `Field` says which shape a Rust type has.
+//! Decides: a few shapes are enough for every key, so reading, writing and range checks exist once per shape and not
+//! once per key. A `Field` defines the shape of a Rust type.
 //! Invariants: `from_value(to_value(x)) == Some(x)` for every value a key's range admits.
 //! Leaves to others: which shape and range a key has (`keys`), the TOML side (`kind`).
 
@@ -14,12 +14,12 @@ use super::retry_rule::RetryRule;
 use super::secret::Secret;
 use ringcrawl_base::time::Duration;
 
-/// A value that was read, or is to be written.
+/// A value that was read or will be written.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Value {
     /// A duration.
     Time(Duration),
-    /// No duration at all.
+    /// No duration.
     Never,
     /// A count, a level or a number of bytes; wide enough for `u64` and `i64`.
     Number(i128),
@@ -39,7 +39,7 @@ pub(super) enum Value {
     Logins(BTreeMap<String, Secret>),
     /// Lines for single hosts.
     HostLines(HostLines),
-    /// How one class of failures is tried again.
+    /// How one class of failures is retried.
     Retry(RetryRule),
     /// A secret by itself.
     Secret(Secret),
@@ -99,7 +99,7 @@ plain_fields! {
     BTreeMap<String, Secret> = Logins;
 }
 
-/// A time until something is done; `None`: it never is.
+/// A time until something happens; `None`: it never happens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OrNever(pub Option<Duration>);
 
@@ -117,7 +117,7 @@ impl Field for OrNever {
     }
 }
 
-/// A key can have a value of each of these types, by its word.
+/// Makes each of these types a possible value of a key, by its word.
 macro_rules! chosen {
     ($($name:ty),+ $(,)?) => {$(
         impl $crate::value::Field for $name {

@@ -1,10 +1,10 @@
-//! Faults of our own, planted by tests to see that the crawl survives them. Nothing in a release build.
+//! Faults that tests plant to check that the crawl survives them. A release build contains none of this.
 //!
-//! `RINGCRAWL_PANIC=fetch:20` panics when the 20th fetch begins; `disk:N` at the Nth operation on files, `turn:N` in the
-//! Nth turn of a shard, all counted over the process. `RINGCRAWL_STALL` is written the same way and stops the thread there
-//! for two and a half seconds. Only builds with debug assertions look.
+//! `RINGCRAWL_PANIC=fetch:20` panics when the 20th fetch begins; `disk:N` at the Nth file operation, `turn:N` in the
+//! Nth turn of a shard, all counted over the process. `RINGCRAWL_STALL` has the same form and stops the thread there
+//! for two and a half seconds. Only builds with debug assertions check these variables.
 
-/// Does what is planted at `place`, when it is its turn.
+/// Triggers the fault planted at `place`, when it is its turn.
 #[inline]
 pub fn at(place: &str) {
     #[cfg(debug_assertions)]

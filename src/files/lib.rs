@@ -1,7 +1,7 @@
-//! Files as an operator names them, and as a crawl's directory gets them.
+//! Files that an operator names, and files of a crawl directory.
 //!
-//! Decides: what is read is a plain file ([`plain`]); what is written is no link and is for its owner and group ([`private`]).
-//! Lists are read line by line, packed or not ([`lines`]).
+//! Decides: only plain files are read ([`plain`]); written files are never links and are for their owner and group
+//! ([`private`]). Lists are read line by line, packed or not ([`lines`]).
 //!
 //! ```
 //! use ringcrawl_files::plain;

@@ -1,8 +1,8 @@
-//! The lines of a text file, which may be packed by gzip or zstd.
+//! The lines of a text file, which may be packed with gzip or zstd.
 //!
-//! Decides: the first bytes tell how a file is packed, not its name. Empty lines and those that begin with `#` are passed over; every
-//! other line counts, and an error names its number.
-//! Limits: lines of [`LINE_BYTES_MAX`] bytes; plain files alone, as they may be read twice; a zstd window of 128 MiB.
+//! Decides: the first bytes determine how a file is packed, not its name. Empty lines and those that begin with `#`
+//! are skipped; every other line counts, and an error gives its number.
+//! Limits: lines of [`LINE_BYTES_MAX`] bytes; only plain files, as they may be read twice; a zstd window of 128 MiB.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -22,10 +22,10 @@ pub enum LinesError {
     File {
         /// Which.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
-    /// A line is not what it should be.
+    /// A line is invalid.
     #[error("{}:{number}: {why}", path.display())]
     Line {
         /// In which file.
@@ -43,13 +43,13 @@ pub struct Lines {
     reader: Box<dyn BufRead>,
     line: Vec<u8>,
     number: u64,
-    /// Bytes of the file that were read, and the last of them of which somebody was told.
+    /// Bytes of the file read so far, and the last count that was reported.
     read: Rc<Cell<u64>>,
     told: u64,
     file_bytes: u64,
 }
 
-/// A file that counts what is read of it.
+/// A file that counts the bytes read.
 struct Counted {
     file: File,
     read: Rc<Cell<u64>>,
@@ -85,10 +85,10 @@ impl Lines {
         Ok(Lines { path: path.to_owned(), reader, line: Vec::new(), number: 0, read, told: 0, file_bytes })
     }
 
-    /// The next line that counts; none at the end.
+    /// The next line that counts; `None` at the end.
     ///
     /// # Errors
-    /// The file cannot be read, or this line not.
+    /// The file or this line cannot be read.
     #[expect(clippy::should_implement_trait, reason = "it lends the line")]
     pub fn next(&mut self) -> Result<Option<&str>, LinesError> {
         loop {
@@ -117,7 +117,7 @@ impl Lines {
         std::str::from_utf8(&self.line).map(Some).map_err(|_| self.bad("not UTF-8"))
     }
 
-    /// Bytes of the file that are read, and all of them, where that is worth a word.
+    /// Bytes of the file read so far, and its length, if that is worth reporting.
     pub fn progress(&mut self) -> Option<(u64, u64)> {
         let done = self.read.get();
         let is_news = done - self.told >= self.file_bytes / STEPS;
@@ -127,16 +127,16 @@ impl Lines {
         })
     }
 
-    /// The line that came last is wrong.
+    /// An error about the last line returned.
     pub fn bad(&self, why: impl Into<String>) -> LinesError {
         LinesError::Line { path: self.path.clone(), number: self.number, why: why.into() }
     }
 }
 
-/// A line with two of the longest URLs fits, and what stands before them.
+/// Enough for a line with two of the longest URLs, and the text before them.
 const LINE_BYTES_MAX: usize = 256 << 10;
 const BUFFER_BYTES: usize = 64 << 10;
-/// How often somebody is told.
+/// How often progress is reported.
 const STEPS: u64 = 200;
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
-//! Files that a configuration names, or that a crawl's directory should hold.
+//! Files that a configuration names, or that belong in a crawl directory.
 //!
-//! Decides: what is no plain file is refused as it is opened. A pipe that nobody writes to would hold up the start for ever, and what
-//! was read of one is gone when it is to be read again.
-//! Limits: each file has a longest length, which whoever reads it gives.
-//! Leaves to others: seeds, which may come through a pipe (`boot`), and how files of a crawl's directory are written (`private`).
+//! Decides: anything except a plain file is refused on opening. A pipe without a writer would block the start
+//! forever, and data read from one is gone if it must be read again.
+//! Limits: each file has a maximum length, which the caller sets.
+//! Leaves to others: seeds, which may come through a pipe (`boot`), and writing files of a crawl directory
+//! (`private`).
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -12,7 +13,7 @@ use std::path::Path;
 
 /// The file at `path`, for reading.
 pub fn open(path: &Path) -> io::Result<File> {
-    // Without a writer a pipe would be waited for as it is opened; plain files pass over the flag (open(2)).
+    // Without the flag, opening a pipe would wait for a writer; plain files ignore it (open(2)).
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
     let kind = file.metadata()?.file_type();
     if kind.is_file() {
@@ -26,12 +27,12 @@ pub fn open(path: &Path) -> io::Result<File> {
     Err(io::Error::other(format!("it is {what}, not a plain file")))
 }
 
-/// All of the file at `path`, which has no more than `bytes_max` bytes.
+/// All of the file at `path`, which must have at most `bytes_max` bytes.
 pub fn read(path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
     take(open(path)?, bytes_max)
 }
 
-/// All that is left of a `source`, which is no more than `bytes_max` bytes.
+/// The rest of a `source`, which must have at most `bytes_max` bytes.
 pub fn take(source: impl Read, bytes_max: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     source.take(bytes_max as u64 + 1).read_to_end(&mut bytes)?;

@@ -1,10 +1,10 @@
-//! Files and directories as a crawl's directory gets them.
+//! Files and directories that a crawl writes to its directory.
 //!
-//! Decides: whoever can put a symbolic link where a crawl will write would choose what it overwrites, so none is
-//! followed. Pages may be nobody's business: files are for their owner and group, 0640, directories 0750; the umask may
-//! take more away.
-//! Limits: only the last part of a path is looked at; an operator's link to a whole directory is followed, but none that another user
-//! made ([`made_by_another`]).
+//! Decides: symbolic links are not followed, because a user who can create one where a crawl will write would choose
+//! what it overwrites. Pages may be private: files are for their owner and group, 0640, directories 0750; the umask
+//! may remove more.
+//! Limits: only the last part of a path is checked; an operator's link to a whole directory is followed, but not one
+//! that another user made ([`made_by_another`]).
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
@@ -16,14 +16,14 @@ pub const FILE_MODE: u32 = 0o640;
 /// Mode of a new directory.
 pub const DIR_MODE: u32 = 0o750;
 
-/// Options of a file that is written and is no link.
+/// Options for writing a file that is not a link.
 pub fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true).mode(FILE_MODE).custom_flags(libc::O_NOFOLLOW);
     options
 }
 
-/// Opens `path` with `options`, and says in words that it is a link, or a pipe, whose reader would be waited for.
+/// Opens `path` with `options`. If it is a link, or a pipe, where opening would wait for a reader, the error says so.
 pub fn open(options: &OpenOptions, path: &Path) -> io::Result<File> {
     if fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_fifo()) {
         return Err(io::Error::other("it is a pipe, not a plain file"));
@@ -31,24 +31,25 @@ pub fn open(options: &OpenOptions, path: &Path) -> io::Result<File> {
     options.open(path).map_err(in_words)
 }
 
-/// An empty file for writing, whatever was there.
+/// An empty file for writing; an existing one is truncated.
 pub fn create(path: &Path) -> io::Result<File> {
     open(options().create(true).truncate(true), path)
 }
 
-/// The directory `path` with those above it, where they are missing.
+/// Creates the directory `path` and missing ones above it.
 pub fn create_dirs(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(DIR_MODE).create(path)
 }
 
-/// A copy of the file `from` at `to`, whatever was there. Neither is a link.
+/// A copy of the file `from` at `to`, overwriting an existing file. Neither may be a link.
 pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
     let mut source = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW).open(from).map_err(in_words)?;
     io::copy(&mut source, &mut create(to)?).map(drop)
 }
 
-/// The user who made the link `path`, where that is neither this process's user nor the owner of the directory in which it lies, nor root:
-/// the rule that Linux has for links in `/tmp` (`fs.protected_symlinks`, proc_sys_fs(5)). `None`, too, where it is no link.
+/// The user who made the link `path`, if that is neither this process's user nor the owner of the directory that
+/// contains it, nor root: the rule of Linux for links in `/tmp` (`fs.protected_symlinks`, proc_sys_fs(5)). Also
+/// `None` if it is not a link.
 pub fn made_by_another(path: &Path) -> io::Result<Option<u32>> {
     let link = match fs::symlink_metadata(path) {
         Ok(link) if link.is_symlink() => link,
@@ -62,7 +63,7 @@ pub fn made_by_another(path: &Path) -> io::Result<Option<u32>> {
     Ok((!is_trusted).then(|| link.uid()))
 }
 
-/// What the system says of a link, as an operator understands it.
+/// Rewords the system's error about a link for an operator.
 pub fn in_words(error: io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(libc::ELOOP) => io::Error::other("it is a symbolic link, which a crawl does not follow"),

@@ -1,9 +1,10 @@
-//! Anchors: places in a page's text that the text itself names.
+//! Anchors: places in a page's text that are chosen by the text itself.
 //!
-//! Decides: a place is an anchor where a hash of its four bytes has one of sixteen values, whatever is around it: so the same sentence
-//! has the same anchors on every page. The anchor is a hash of the [`PIECE_BYTES`] bytes from there. The rule knows no letters: it
-//! is the same for all languages and encodings that extend ASCII, and for pages of any length.
-//! A piece does not cross a tag, and has no digit: dates, counters, prices and tokens are new on every page.
+//! Decides: a place is an anchor if a hash of its four bytes has one particular value out of sixteen, whatever
+//! surrounds it. So a sentence has the same anchors on every page. The anchor is a hash of the [`PIECE_BYTES`] bytes
+//! from there. The rule ignores letters: it works for all languages, for all encodings that extend ASCII, and for
+//! pages of any length. A piece does not cross a tag and contains no digit: dates, counters, prices and tokens differ
+//! on every page.
 //! Invariants: pure; linear in bytes; every kernel finds the same anchors (a test compares them with a slow twin).
 //! Limits: the first [`TEXT_BYTES_MAX`] bytes of a page.
 //! Leaves to others: how much of a page is new (`kinds`), which bytes are text (`page`).
@@ -13,12 +14,12 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::block::{BLOCK, Kernel, Task, with_best};
 use super::markup::tag_end;
 
-/// The anchors of an HTML page, its codings undone, in the page's order.
+/// The anchors of a decoded HTML page, in page order.
 pub fn anchors_of_html(html: &[u8]) -> Vec<u32> {
     with_best(Search { bytes: beginning(html), is_html: true })
 }
 
-/// The same of plain text.
+/// The same for plain text.
 pub fn anchors_of_text(text: &[u8]) -> Vec<u32> {
     with_best(Search { bytes: beginning(text), is_html: false })
 }
@@ -82,7 +83,8 @@ impl Search<'_> {
     }
 }
 
-/// A hash of each four bytes in a row, of sixteen values. Sums of bytes and no products, so that vectors have operations for all of it.
+/// A hash, of sixteen possible values, of each four consecutive bytes. It uses sums of bytes instead of products, so
+/// that vector instructions cover all of it.
 #[inline(always)]
 fn hashes(window: &[u8; BLOCK + HASHED_BYTES - 1]) -> [u8; BLOCK] {
     let mut hashes = [0; BLOCK];
@@ -102,13 +104,13 @@ fn anchor_of(piece: &[u8; PIECE_BYTES]) -> Option<u32> {
     (!has_digit).then(|| xxh3_64(piece) as u32)
 }
 
-/// Bytes that make an anchor: three words or so.
+/// Length of an anchor's piece in bytes: about three words.
 const PIECE_BYTES: usize = 16;
-/// Bytes that name a place.
+/// Bytes hashed to choose a place.
 const HASHED_BYTES: usize = 4;
-/// The hash of an anchor.
+/// The hash value of an anchor.
 const ANCHOR: u8 = 5;
-/// Bytes of a page that are looked at.
+/// Bytes of a page that are searched.
 const TEXT_BYTES_MAX: usize = 128 << 10;
 
 #[cfg(test)]
@@ -162,7 +164,7 @@ mod tests {
         assert!(found > 1_000, "{found}");
     }
 
-    /// One place in sixteen, whatever the language; and wherever a sentence stands, it has the same anchors.
+    /// One place in sixteen, whatever the language; and a sentence has the same anchors wherever it stands.
     #[test]
     fn every_language_has_anchors() {
         for text in [

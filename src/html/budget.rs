@@ -1,9 +1,9 @@
-//! How much may be taken from one page.
+//! Limits on what is taken from one page.
 //!
-//! Decides: a page names a few bytes and makes many of them: a long `<base>` is written once and read before every
-//! reference, and an internationalized host costs far more than its bytes. So links are counted in number, each URL once, in
-//! bytes as they are resolved, and in bytes of such hosts; a reference that has no room in bytes is neither resolved nor checked.
-//! Invariants: what is taken is within its limit, but for the last link.
+//! Decides: a page can turn a few bytes into many: a long `<base>` is written once and prepended to every reference,
+//! and an internationalized host costs far more than its bytes. So links are counted in number, each URL once, in
+//! resolved bytes, and in bytes of such hosts. A reference without room in bytes is neither resolved nor checked.
+//! Invariants: what is taken stays within its limit, except for the last link.
 
 use ringcrawl_url::idna_bytes;
 
@@ -15,28 +15,28 @@ pub struct Budget {
     idna_bytes: usize,
     /// Links and bytes of a sitemap.
     of_sitemap: (usize, usize),
-    /// What sets the limits of links and bytes, now and for a sitemap.
+    /// Names of the limits on links and bytes, now and for a sitemap.
     names: (Names, Names),
-    /// What the first reference that was dropped was beyond.
+    /// The limit that the first dropped reference exceeded.
     exceeded: Option<&'static str>,
 }
 
 /// The names of two limits, on links and on bytes.
 type Names = (&'static str, &'static str);
 
-/// How much may be taken from a document.
+/// Limits on what is taken from a document.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
     /// Links, each URL counted once.
     pub links: usize,
     /// Bytes of their URLs.
     pub bytes: usize,
-    /// What [`Budget::exceeded`] calls the two.
+    /// What [`Budget::exceeded`] calls the two limits.
     pub names: (&'static str, &'static str),
 }
 
 impl Budget {
-    /// What a page may have, and what it may if it turns out to be a sitemap.
+    /// The limits of a page, and those it gets if it turns out to be a sitemap.
     pub fn new(page: Limits, sitemap: Limits) -> Budget {
         let bytes = |limits: Limits| limits.bytes.saturating_mul(RESOLVED_TIMES);
         let of_sitemap = (sitemap.links, bytes(sitemap));
@@ -44,31 +44,31 @@ impl Budget {
         Budget { links: page.links, bytes: bytes(page), idna_bytes: IDNA_BYTES_MAX, of_sitemap, names, exceeded: None }
     }
 
-    /// So many links, however long.
+    /// At most `links_max` links, however long.
     pub const fn of_links(links_max: usize) -> Budget {
         let (bytes, of_sitemap) = (usize::MAX, (links_max, usize::MAX));
         let names = (("links", "bytes"), ("links", "bytes"));
         Budget { links: links_max, bytes, idna_bytes: usize::MAX, of_sitemap, names, exceeded: None }
     }
 
-    /// The page, of which nothing was taken so far, is a sitemap.
+    /// The page is a sitemap; nothing has been taken from it yet.
     pub fn widen(&mut self) {
         (self.links, self.bytes) = self.of_sitemap;
         self.names.0 = self.names.1;
     }
 
-    /// Nothing more is taken, for it is beyond `limit`.
+    /// Takes nothing more, because of `limit`.
     pub fn close(&mut self, limit: &'static str) {
         (self.links, self.bytes, self.names.0) = (0, 0, (limit, limit));
     }
 
-    /// Whether a URL that was not taken before has room, as far as their number goes.
+    /// Whether there is room for a new URL, by the number of links.
     #[inline]
     pub fn has_room(&self) -> bool {
         self.links > 0
     }
 
-    /// The limit that the first of the references was beyond that were dropped.
+    /// The limit that the first dropped reference exceeded.
     pub fn exceeded(&self) -> Option<&'static str> {
         self.exceeded
     }
@@ -90,8 +90,8 @@ impl Budget {
         has_room
     }
 
-    /// A reference was resolved to a URL of so many bytes, which is new or was taken before. Returns whether it is no new one
-    /// without room.
+    /// A reference was resolved to a URL of `url_bytes` bytes, which is new or was taken before. Returns false for a
+    /// new one without room.
     #[inline]
     pub fn took(&mut self, url_bytes: usize, is_new: bool) -> bool {
         self.bytes = self.bytes.saturating_sub(url_bytes);
@@ -107,10 +107,11 @@ impl Budget {
     }
 }
 
-/// How much more than may go on is resolved: before it is looked at, nobody knows which URLs are the same.
+/// How many times more references are resolved than taken: before a reference is resolved, we do not know which URLs
+/// are equal.
 const RESOLVED_TIMES: usize = 4;
-/// Bytes of internationalized hosts ([`idna_bytes`]), at 30 ns each: eight milliseconds. A page in which ten thousand links
-/// name such a host in full is at this limit.
+/// Bytes of internationalized hosts ([`idna_bytes`]), at 30 ns each: eight milliseconds. A page in which ten thousand
+/// links name such a host in full reaches this limit.
 pub(super) const IDNA_BYTES_MAX: usize = 256 << 10;
 
 #[cfg(test)]

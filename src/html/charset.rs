@@ -1,12 +1,12 @@
 //! The character encoding of an HTML document.
 //!
 //! Decides, in this order: byte order mark, `charset` of the Content-Type header, `<meta>` in the first 1,024 bytes,
-//! an XML declaration, else windows-1252. The last three are tentative: the first `<meta>` that the tokenizer finds, however
-//! far behind, has the last word (`declared`). No guessing from the text: two crawls of the same bytes must agree.
+//! an XML declaration, else windows-1252. The last three are tentative: the first `<meta>` that the tokenizer finds,
+//! at any offset, overrides them (`declared`). We never guess from the text: two crawls of the same bytes must agree.
 //!
 //! Source: WHATWG HTML section 13.2.3.2 (sniffing), 13.2.3.3 (prescan, "get an attribute", XML encoding), 13.2.3.4
 //! ("change the encoding") and 13.2.6.4.4 (a start tag "meta"); labels from the WHATWG Encoding standard. The prescan
-//! reads bytes in its own simpler way, not by the tokenizer.
+//! reads bytes in its own simpler way, not through the tokenizer.
 //!
 //! Invariants: `detect` reads the first 1,024 bytes only, each at most a constant number of times.
 
@@ -16,10 +16,10 @@ use super::mime;
 use super::tokenizer::is_space;
 use super::value::{Decoder, Value};
 
-/// Bytes that the prescan looks at (the standard's number).
+/// Bytes that the prescan reads (the standard's number).
 pub(super) const PRESCAN_BYTES: usize = 1024;
 
-/// How a document is to be read.
+/// How a document is decoded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Detected {
     pub encoding: &'static Encoding,
@@ -29,7 +29,7 @@ pub(super) struct Detected {
     pub is_tentative: bool,
 }
 
-/// The encoding that `body` begins in.
+/// The initial encoding of `body`.
 pub(super) fn detect(body: &[u8], content_type: Option<&str>) -> Detected {
     if let Some((encoding, mark_bytes)) = Encoding::for_bom(body) {
         return Detected { encoding, mark_bytes, is_tentative: false };
@@ -39,11 +39,12 @@ pub(super) fn detect(body: &[u8], content_type: Option<&str>) -> Detected {
     }
     let head = body.get(..PRESCAN_BYTES).unwrap_or(body);
     let encoding = prescan(head).or_else(|| xml_declaration(head)).unwrap_or(WINDOWS_1252);
-    // Whoever can read a `<meta>` in UTF-16 knows already that it is UTF-16.
+    // A `<meta>` that was read as UTF-16 cannot change the encoding.
     Detected { encoding, mark_bytes: 0, is_tentative: !is_utf16(encoding) }
 }
 
-/// The encoding that a `<meta>` with these attributes names, by its `charset`, else by `http-equiv` and `content`.
+/// The encoding that a `<meta>` with these attributes names: by its `charset`, otherwise by `http-equiv` and
+/// `content`.
 pub(super) fn declared(
     charset: Option<Value>,
     http_equiv: Option<Value>,
@@ -59,7 +60,7 @@ pub(super) fn declared(
     Some(honoured(named))
 }
 
-/// What most servers say.
+/// The value that most servers send.
 const USUAL: &str = "text/html; charset=utf-8";
 
 /// The encoding that the Content-Type header names.
@@ -138,7 +139,7 @@ fn meta_encoding(rest: &mut &[u8]) -> Option<&'static Encoding> {
             need_pragma = Some(false);
         }
     }
-    // Whatever was said so far: who runs out of bytes inside a tag is told nothing.
+    // If the bytes end inside a tag, nothing found so far counts.
     if rest.is_empty() {
         return None;
     }
@@ -148,12 +149,12 @@ fn meta_encoding(rest: &mut &[u8]) -> Option<&'static Encoding> {
     Some(honoured(charset??))
 }
 
-/// What a `<meta>` means that names this encoding.
+/// The encoding actually used when a `<meta>` names this one.
 fn honoured(encoding: &'static Encoding) -> &'static Encoding {
     if encoding == X_USER_DEFINED { WINDOWS_1252 } else { readable(encoding) }
 }
 
-/// An encoding named inside the document cannot be one that could not have been read so far.
+/// An encoding named inside the document cannot be one in which the document could not have been read so far.
 fn readable(encoding: &'static Encoding) -> &'static Encoding {
     if is_utf16(encoding) { UTF_8 } else { encoding }
 }

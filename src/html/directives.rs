@@ -1,15 +1,15 @@
-//! What a page says of itself to robots, in `<meta name=robots>` and in `X-Robots-Tag`.
+//! What a page tells robots about itself, in `<meta name=robots>` and in `X-Robots-Tag`.
 //!
-//! Decides: both have one language, which search engines document: words without regard to case, separated by commas, or by
-//! spaces, semicolons or whatever is no part of a word, as many write; `none` is `noindex, nofollow`. What is said to all and what is said to us both count: of two
-//! directives the stricter one holds, so `index`, `follow` and `all` take nothing back. In a header field a name before a
-//! colon says to whom the rest of the field is said, `*` to all. A directive with a value is no name: one that is documented
-//! (`max-snippet: 5`), and of others, which may come to be, what is named as they are (`max-…`) or has a number for a value, as
-//! what follows such a name would be lost to all.
-//! `unavailable_after` is a date, from which on the page counts as noindex.
-//! Source: Google's "Robots meta tag, data-nosnippet, and X-Robots-Tag specifications"; `noai` and `noimageai` are DeviantArt's.
+//! Decides: both use one language, which search engines document: case-insensitive words, separated by commas, or, as
+//! many sites write, by spaces, semicolons or any other character that is not part of a word; `none` is `noindex,
+//! nofollow`. Directives to all agents and to ours both count: the stricter one wins, so `index`, `follow` and `all`
+//! revoke nothing. In a header field, a name before a colon addresses the rest of the field to that agent, `*` to
+//! all. A directive with a value is not a name: this covers documented ones (`max-snippet: 5`) and unknown future
+//! ones, if they are named alike (`max-…`) or have a number as value. Otherwise what follows such a name would be
+//! lost to all agents. `unavailable_after` is a date, from which the page counts as noindex. Source: Google's "Robots
+//! meta tag, data-nosnippet, and X-Robots-Tag specifications"; `noai` and `noimageai` are DeviantArt's.
 //! Invariants: pure, linear, no byte can cause a panic.
-//! Limits: of several dates the earliest counts; directives about excerpts say nothing to a crawler and are left out.
+//! Limits: of several dates the earliest counts; directives about excerpts mean nothing to a crawler and are ignored.
 
 use std::fmt::Write as _;
 
@@ -20,22 +20,22 @@ use ringcrawl_base::time::UnixTime;
 /// The directives that mean something to a crawler or an archive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Directives {
-    /// It is not to be found: `noindex` or `none`.
+    /// The page must not be found by search: `noindex` or `none`.
     pub noindex: bool,
-    /// Its links are not to be followed: `nofollow` or `none`.
+    /// Its links must not be followed: `nofollow` or `none`.
     pub nofollow: bool,
-    /// No copy of it is to be shown.
+    /// No copy of it may be shown.
     pub noarchive: bool,
-    /// It is not for the training of models.
+    /// It must not be used to train models.
     pub noai: bool,
-    /// Its images are not.
+    /// Its images must not be used to train models.
     pub noimageai: bool,
-    /// From then on it counts as noindex.
+    /// From this time on it counts as noindex.
     pub unavailable_after: Option<UnixTime>,
 }
 
 impl Directives {
-    /// Hears the `content` of a `<meta>`.
+    /// Applies the `content` of a `<meta>`.
     pub fn hear(&mut self, content: &str) {
         let mut parts = content.split(SEPARATORS);
         while let Some(part) = parts.next() {
@@ -43,7 +43,7 @@ impl Directives {
         }
     }
 
-    /// Hears the value of an `X-Robots-Tag` field, as the agent with this product token.
+    /// Applies the value of an `X-Robots-Tag` field, for the agent with this product token.
     pub fn hear_field(&mut self, value: &str, agent: &str) {
         let mut is_for_us = true;
         let mut others = Directives::default();
@@ -53,7 +53,7 @@ impl Directives {
                 && is_product(name.trim())
                 && !is_valued(name.trim(), after.trim())
             {
-                // A name holds for all that follows.
+                // A name applies to all that follows.
                 is_for_us = matches!(name.trim(), name if name == "*" || name.eq_ignore_ascii_case(agent));
                 part = after;
             }
@@ -61,13 +61,13 @@ impl Directives {
         }
     }
 
-    /// One part between commas; a date takes the next one, too, where it has a comma in it.
+    /// One part between commas. A date that contains a comma also takes the next part.
     fn hear_part(&mut self, part: &str, parts: &mut std::str::Split<'_, [char; 2]>) {
         let Some((name, value)) = part.split_once(':') else {
             part.split(is_between_words).for_each(|word| self.hear_word(word));
             return;
         };
-        // Words may stand before it without a comma.
+        // Words may precede it without a comma.
         let mut words = name.trim().rsplit(is_http_space);
         let name = words.next().unwrap_or_default();
         words.for_each(|word| self.hear_word(word));
@@ -94,12 +94,12 @@ impl Directives {
         self.noindex || self.unavailable_after.is_some_and(|date| date <= now)
     }
 
-    /// Whether anything is said.
+    /// Whether no directive is set.
     pub fn is_empty(&self) -> bool {
         *self == Directives::default()
     }
 
-    /// As they would stand in an `X-Robots-Tag` field; empty when nothing is said.
+    /// In the form of an `X-Robots-Tag` field; empty if no directive is set.
     pub fn to_label(&self) -> String {
         let mut label = String::new();
         let words = [
@@ -120,7 +120,7 @@ impl Directives {
         label
     }
 
-    /// The letters that they have in the column of robot flags of a CDX: A, F and I; empty for none of them.
+    /// Their letters in the robot flags column of a CDX: A, F and I; empty if none is set.
     pub fn flags(&self) -> &'static str {
         match (self.noarchive, self.nofollow, self.noindex) {
             (false, false, false) => "",
@@ -135,21 +135,21 @@ impl Directives {
     }
 }
 
-/// What separates directives, one of which may have spaces in it.
+/// Separators of directives; one directive may contain spaces.
 const SEPARATORS: [char; 2] = [',', ';'];
 
-/// What is in no directive. `noindex=false` is one that nobody knows.
+/// Characters that occur in no directive. `noindex=false` is an unknown directive.
 fn is_between_words(one: char) -> bool {
     !one.is_ascii_alphanumeric() && !matches!(one, '-' | '_' | '=')
 }
 
-/// Directives whose value is behind a colon, as the name of an agent is before one.
+/// Directives whose value follows a colon, while the name of an agent precedes one.
 const VALUED: [&str; 4] = ["unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"];
 
-/// What directives with a value are called, and may come to be called.
+/// Prefix of directives with a value, known or future.
 const VALUED_BEGINNING: &str = "max-";
 
-/// Directives that have no value, so that what stands before one is the name of an agent.
+/// Directives without a value: a word with a colon before one is the name of an agent.
 const PLAIN: [&str; 14] = [
     "all",
     "index",
@@ -167,7 +167,7 @@ const PLAIN: [&str; 14] = [
     "noimageai",
 ];
 
-/// Whether this is a directive and its value, and not an agent and what is said to it.
+/// Whether this is a directive with its value, as opposed to an agent with its directives.
 fn is_valued(name: &str, value: &str) -> bool {
     let first = value.split(is_http_space).next().unwrap_or_default();
     let is_said_to_agent = || PLAIN.iter().any(|plain| first.eq_ignore_ascii_case(plain));
@@ -177,12 +177,12 @@ fn is_valued(name: &str, value: &str) -> bool {
         || value.trim_start_matches(['-', '+']).starts_with(|first: char| first.is_ascii_digit())
 }
 
-/// Whether this may be the product token of an agent: a date, which has commas and colons too, has spaces.
+/// Whether this may be an agent's product token. A date, which also has commas and colons, contains spaces.
 fn is_product(name: &str) -> bool {
     !name.is_empty() && !name.contains(is_http_space)
 }
 
-/// Whether a date goes on behind the comma.
+/// Whether a date continues after the comma.
 fn is_day_name(word: &str) -> bool {
     const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
     let head = word.get(..3).unwrap_or_default();
@@ -205,7 +205,7 @@ mod tests {
         heard.to_label()
     }
 
-    /// Each way of saying something that the documentation has an example of, in a page and in a field alike.
+    /// Every form for which the documentation has an example, in pages and in fields alike.
     #[test]
     fn words_and_lists() {
         for (said, heard) in [
@@ -273,7 +273,7 @@ mod tests {
         assert!(heard.is_noindex(date) && !heard.is_noindex(UnixTime::from_micros(date.as_micros() - 1)));
     }
 
-    /// Who is meant: fields with a name before them, and a name among others that a proxy joined into one field.
+    /// Addressees: fields with a name before them, and a name among others that a proxy joined into one field.
     #[test]
     fn names_in_fields() {
         for (said, heard) in [
@@ -289,7 +289,7 @@ mod tests {
             ("otherbot: unavailable_after: Sat, 25 Jun 2030 15:00:00 GMT, nofollow", ""),
             ("otherbot: max-snippet: 5, noindex", ""),
             ("*: noindex", "noindex"),
-            // Directives that nobody knows yet hide nothing, and take nothing back from another agent.
+            // Unknown directives hide nothing, and revoke nothing from another agent.
             ("max-foo: 3, noindex", "noindex"),
             ("max-foo:large, noindex", "noindex"),
             ("Max-Audio-Preview: none-at-all, max-bar:-1, none", "noindex, nofollow"),

@@ -1,14 +1,14 @@
-//! What a body is, and so in which way links are looked for in it.
+//! The type of a body, and so the way to look for links in it.
 //!
-//! Decides: the Content-Type header is believed when it names a type, but for the lies that are told every day: a PDF or
-//! an image as `text/html` (by the signatures of section 6), a feed as `text/html` (section 7.3), bytes that are no text
-//! as `text/plain` (section 7.2). Without a type the bytes tell (section 7.1). Of XML the root element tells the rest.
+//! Decides: the Content-Type header is believed when it names a type, except for common misuses: a PDF or an image as
+//! `text/html` (by the signatures of section 6), a feed as `text/html` (section 7.3), binary data as `text/plain`
+//! (section 7.2). Without a type, the bytes decide (section 7.1). For XML, the root element decides.
 //!
-//! Source: WHATWG MIME Sniffing. Where it is left: it has `text/html` with a PDF's signature stay HTML, as browsers do,
-//! which have a person in front of them; scanned as HTML, a PDF gives links that are none. And a sitemap is told by its
-//! root element as a feed is, and both as `text/plain` and as bytes of no type, too.
-//! Invariants: looks at the first 1,445 bytes alone (section 5.2).
-//! Limits: no PDF is read for its links; it is known and counted.
+//! Source: WHATWG MIME Sniffing, with two deviations. The standard keeps `text/html` with a PDF's signature as HTML,
+//! as browsers do, which show it to a person; scanned as HTML, a PDF yields false links. And a sitemap is recognized
+//! by its root element as a feed is, and both also as `text/plain` and without a type.
+//! Invariants: reads only the first 1,445 bytes (section 5.2).
+//! Limits: PDFs are not searched for links; they are recognized and counted.
 
 use super::mime::{self, SNIFF_BYTES};
 use super::tokenizer::is_space;
@@ -22,16 +22,16 @@ pub enum Document {
     Xml,
     /// Perhaps a list of URLs.
     Text,
-    /// gzip, in which a sitemap may be.
+    /// gzip, which may contain a sitemap.
     Gzip,
-    /// Not looked into.
+    /// Not searched.
     Pdf,
-    /// Not looked into.
+    /// Not searched.
     Other,
 }
 
 impl Document {
-    /// What a response with this Content-Type and this body, its codings undone, is.
+    /// The document type of a response with this Content-Type and this decoded body.
     pub fn of(content_type: Option<&[u8]>, body: &[u8]) -> Document {
         let head = body.get(..SNIFF_BYTES).unwrap_or(body);
         if mime::is_html(content_type, body) {
@@ -59,7 +59,7 @@ impl Document {
             }
             _ => match signature(head) {
                 Some(binary) => binary,
-                // No list of URLs begins so, and many sitemaps have no declaration.
+                // A list of URLs never begins with this, and many sitemaps have no declaration.
                 None if skip_mark(head).trim_ascii_start().starts_with(b"<") || begins_utf16_tag(head) => Document::Xml,
                 None if is_binary(head) || head.is_empty() => Document::Other,
                 None => Document::Text,
@@ -68,7 +68,7 @@ impl Document {
     }
 }
 
-/// What the first bytes say that no text begins with (sections 6 and 7.1).
+/// The type given by first bytes with which no text begins (sections 6 and 7.1).
 fn signature(head: &[u8]) -> Option<Document> {
     if head.starts_with(b"%PDF-") {
         return Some(Document::Pdf);
@@ -118,10 +118,10 @@ fn is_listing(head: &[u8]) -> bool {
         } else {
             let is_name_end = |byte: &u8| is_space(*byte) || matches!(byte, b'/' | b'>');
             let name = tag.split(is_name_end).next().unwrap_or_default();
-            // The prefix is the document's own affair.
+            // The prefix is up to the document.
             return match name.rsplit(|byte| *byte == b':').next().unwrap_or_default() {
                 b"rss" | b"feed" | b"urlset" | b"sitemapindex" => true,
-                // Of RSS 1.0, RDF, the standard wants both of its namespaces as well.
+                // For RSS 1.0, RDF, the standard also requires both of its namespaces.
                 b"RDF" => [&b"http://purl.org/rss/1.0/"[..], b"http://www.w3.org/1999/02/22-rdf-syntax-ns#"]
                     .iter()
                     .all(|name| memchr::memmem::find(tag, name).is_some()),

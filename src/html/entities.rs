@@ -1,8 +1,8 @@
 //! The named character references of the HTML standard, and the lookup of one.
 //!
 //! Decides: one sorted text instead of a table of pointers, because 2,125 names take 28 KB this way and need no
-//! relocation; the places where entries start are found by the compiler. An entry is the name, then `;`, or `!`
-//! when the name is also a reference without its semicolon, then one or two code points in hexadecimal.
+//! relocation; the compiler computes where entries start. An entry is the name, then `;`, or `!` when the name is
+//! also a reference without its semicolon, then one or two code points in hexadecimal.
 //!
 //! Source: WHATWG HTML section 13.5 "Named character references" (the list never changes, says the standard).
 //!
@@ -15,11 +15,11 @@ pub(super) const NAME_BYTES_MAX: usize = 31;
 /// What a name stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Named {
-    /// The characters; the second one is there for a few dozen names only.
+    /// The first character; only a few dozen names have a second one.
     pub first: char,
     /// See `first`.
     pub second: Option<char>,
-    /// Whether the name counts without a semicolon too (the 106 names of HTML 3.2 and 4).
+    /// Whether the name also counts without a semicolon (the 106 names of HTML 3.2 and 4).
     pub bare: bool,
 }
 

@@ -8,14 +8,15 @@
 //! | RFC 850 | `Saturday, 25-Jun-30 15:00:00 GMT`, `25-Jun-2030 15:00:00 EST` |
 //! | ISO 8601 | `2030-06-25`, `2030-06-25T15:00:00+02:00`, `2030-06-25 15:00`, `20300625T150000Z` |
 //!
-//! The day's name is not compared. A date alone is the beginning of that day. A zone that is missing or unknown is UTC: at worst
-//! half a day wrong, where the other choice would be no date at all. Years of two digits are those from 1970 to 2069.
+//! The weekday is not compared. A date alone means the beginning of that day. A missing or unknown zone is UTC: at
+//! worst half a day wrong, while the alternative would be no date at all. Years with two digits are those from 1970
+//! to 2069.
 //! Invariants: pure; no byte can cause a panic.
-//! Limits: 64 bytes; years 1970 to 9999, and what a zone takes out of them is none.
+//! Limits: 64 bytes; years 1970 to 9999. A time that its zone moves out of these years is not a date.
 
 use ringcrawl_base::time::UnixTime;
 
-/// Reads a date; `None` when it is none.
+/// Reads a date; `None` when it is not one.
 pub fn expiry(text: &str) -> Option<UnixTime> {
     let text = text.trim();
     if text.len() > DATE_BYTES_MAX {
@@ -43,7 +44,7 @@ fn iso(text: &str) -> Option<UnixTime> {
 
 fn by_words(text: &str) -> Option<UnixTime> {
     let mut words = text.split([' ', ',', '\t']).filter(|word| !word.is_empty()).peekable();
-    // The day's name, which stands alone where it stands.
+    // The weekday is a word of its own, if present.
     words.next_if(|word| word.bytes().all(|byte| byte.is_ascii_alphabetic()));
     let first = words.next()?;
     let (day, month, year) = match first.split_once('-') {
@@ -77,7 +78,7 @@ fn clock_of(text: &str) -> Option<(u64, u64, u64)> {
     Some((number(hour)?, number(minute)?, if second.is_empty() { 0 } else { number(second)? }))
 }
 
-/// A time of ISO 8601, and the zone behind it.
+/// Splits an ISO 8601 time from the zone behind it.
 fn split_zone(text: &str) -> (&str, &str) {
     let end = text.find(|one: char| !one.is_ascii_digit() && one != ':' && one != '.').unwrap_or(text.len());
     let (clock, zone) = text.split_at_checked(end).unwrap_or((text, ""));
@@ -149,7 +150,7 @@ mod tests {
             ("2030-06-25T15:00:00-0500", "2030-06-25T20:00:00"),
             ("20300625T150000Z", "2030-06-25T15:00:00"),
             ("20300625", "2030-06-25T00:00:00"),
-            // A zone that nobody knows.
+            // An unknown zone.
             ("25 Jun 2030 15:00:00 XYZ", "2030-06-25T15:00:00"),
         ] {
             assert!(noon(text).starts_with(expected), "{text}: {}", noon(text));

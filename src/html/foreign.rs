@@ -1,17 +1,17 @@
-//! Whether the scanner stands in HTML or in SVG or MathML: the one piece of the tree that changes what a byte means.
+//! Tracks whether the scanner is in HTML or in SVG or MathML: the only part of the tree that changes what a byte
+//! means.
 //!
-//! Decides: a small stack of the open foreign elements, empty on most pages and in most of a page. It is needed
-//! because inside SVG and MathML `<![CDATA[` is a real section, `<script>`, `<style>` and `<title>` hold markup
-//! instead of raw text, and `<a>` is another element; and because HTML comes back inside `foreignObject` and its like,
-//! and whenever one of some forty HTML start tags "breaks out".
+//! Decides: a small stack of the open foreign elements, which is empty on most pages and in most of a page. It is
+//! needed because inside SVG and MathML `<![CDATA[` is a real section, `<script>`, `<style>` and `<title>` hold
+//! markup instead of raw text, and `<a>` is another element; and because HTML resumes inside `foreignObject` and
+//! similar elements, and whenever one of some forty HTML start tags "breaks out".
 //!
 //! Source: WHATWG HTML sections 13.2.6 (the dispatcher, integration points) and 13.2.6.5 (foreign content).
 //!
 //! Invariants: at most `DEPTH_MAX` elements, so an end tag costs constant time.
-//! Limits: of HTML elements only those inside an integration point are tracked, by start and end tag, with the implied ends
-//! of paragraphs and links; the rest of the tree builder's repairs there is not done. Whether one is open around all this, `pass` finds
-//! out when it matters. Elements deeper than `DEPTH_MAX` are taken for
-//! their ancestor.
+//! Limits: HTML elements are tracked only inside an integration point, by start and end tag, with the implied ends of
+//! paragraphs and links; other repairs of the tree builder are not done there. `pass` finds out when needed whether
+//! an element is open around all this. Elements deeper than `DEPTH_MAX` are taken for their ancestor.
 
 use super::tokenizer::RawText;
 
@@ -27,7 +27,7 @@ struct Open {
     name_hash: u64,
     space: Space,
     point: Point,
-    /// Whether it is one of HTML's that stand on their own: a link that ends around it does not end it.
+    /// Whether it is a block of HTML: a link that ends around it does not end it.
     is_block: bool,
 }
 
@@ -42,7 +42,7 @@ pub(super) enum Space {
     MathMl,
 }
 
-/// How HTML may come back inside a foreign element.
+/// How HTML may resume inside a foreign element.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Point {
     None,
@@ -57,14 +57,14 @@ enum Point {
 /// Open elements that are tracked; real pages stay below a few dozen, pages of unclosed `<path>` do not.
 const DEPTH_MAX: usize = 128;
 
-/// What the rules want to know of a start tag's attributes.
+/// The facts about a start tag's attributes that the rules need.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Clues {
     /// `/>` at its end.
     pub self_closing: bool,
     /// `encoding` is `text/html` or `application/xhtml+xml` (for `annotation-xml`).
     pub html_encoding: bool,
-    /// `color`, `face` or `size` is there (for `font`).
+    /// It has `color`, `face` or `size` (for `font`).
     pub font_style: bool,
 }
 
@@ -74,7 +74,7 @@ impl Clues {
         is_any(name, &[b"font", b"annotation-xml"])
     }
 
-    /// Takes an attribute; `encoding_seen` says whether there was an `encoding` before.
+    /// Takes an attribute; `encoding_seen` records whether there was an `encoding` before.
     pub fn hear(&mut self, name: &[u8], value: &[u8], encoding_seen: &mut bool) {
         self.font_style |= is_any(name, &[b"color", b"face", b"size"]);
         if name.eq_ignore_ascii_case(b"encoding") && !std::mem::replace(encoding_seen, true) {
@@ -117,8 +117,8 @@ impl Foreign {
         space
     }
 
-    /// Takes an end tag. Returns whether it was for one of these elements, or can be for no other: else it is for an HTML
-    /// element around them, if there is one, and ends them all with it.
+    /// Takes an end tag. Returns true if it was for one of these elements or can be for no other. Otherwise it is for
+    /// an HTML element around them, if there is one, and ends them all with it.
     pub fn end(&mut self, name: &[u8]) -> bool {
         if self.is_current() && is_any(name, &[b"p", b"br"]) {
             // The two end tags that break out of foreign content.
@@ -139,7 +139,7 @@ impl Foreign {
                 return true;
             }
         }
-        // An end tag does not look past a place for HTML, unless for parts of a table (section 13.2.4.2, scopes).
+        // An end tag does not look past an integration point, except for parts of a table (section 13.2.4.2, scopes).
         self.open.iter().any(|element| element.point != Point::None) && !is_any(name, OF_TABLES)
     }
 
@@ -181,7 +181,7 @@ impl Foreign {
         }
     }
 
-    /// A link ends where the next begins, with what is inside of it up to a block.
+    /// A link ends where the next one begins, with everything inside it up to a block.
     fn end_link(&mut self) {
         let Some(depth) = self.depth_of_html(b"a") else { return };
         let mut in_block = false;
@@ -200,8 +200,8 @@ impl Foreign {
     }
 }
 
-/// How the content of an HTML element is read, if it is no markup (scripting is off: `noscript` is markup); by its name in
-/// lower case.
+/// How the content of an HTML element is read, if it is not markup (scripting is off: `noscript` is markup); by its
+/// name in lower case.
 pub(super) const fn raw_text(name: &[u8]) -> Option<RawText> {
     match name {
         b"script" => Some(RawText::Script),
@@ -245,17 +245,17 @@ fn is_any(name: &[u8], names: &[&[u8]]) -> bool {
     names.iter().any(|one| name.eq_ignore_ascii_case(one))
 }
 
-/// Whether a start tag is HTML wherever it stands, whatever its attributes.
+/// Whether a start tag is HTML wherever it occurs, whatever its attributes.
 pub(super) fn breaks_out(name: &[u8]) -> bool {
     BREAK_OUT_LENGTHS.may_have(name) && is_any(name, BREAK_OUT)
 }
 
-/// Whether a start tag is the end of an open paragraph, too.
+/// Whether a start tag also ends an open paragraph.
 pub(super) fn closes_p(name: &[u8]) -> bool {
     CLOSES_P_LENGTHS.may_have(name) && is_any(name, CLOSES_P)
 }
 
-/// Of some names, for the lower half of each first letter a bit for each length: most names are ruled out by that.
+/// For some names: for the lower half of each first letter, a bit for each length. This rules out most names.
 struct Lengths([u16; 32]);
 
 static BREAK_OUT_LENGTHS: Lengths = Lengths::of(BREAK_OUT);
@@ -285,7 +285,7 @@ fn hash(name: &[u8]) -> u64 {
     })
 }
 
-/// Start tags that are HTML wherever they stand (section 13.2.6.5); `font` only with some attributes.
+/// Start tags that are HTML wherever they occur (section 13.2.6.5); `font` only with some attributes.
 #[rustfmt::skip]
 const BREAK_OUT: &[&[u8]] = &[
     b"b", b"big", b"blockquote", b"body", b"br", b"center", b"code", b"dd", b"div", b"dl", b"dt", b"em", b"embed",
@@ -303,7 +303,7 @@ const CLOSES_P: &[&[u8]] = &[
     b"section", b"summary", b"table", b"ul", b"xmp", b"dd", b"dt",
 ];
 
-/// End tags that look past all but tables (section 13.2.4.2, "table scope").
+/// End tags that look past everything except tables (section 13.2.4.2, "table scope").
 const OF_TABLES: &[&[u8]] = &[b"caption", b"table", b"tbody", b"td", b"tfoot", b"th", b"thead", b"tr"];
 
 /// HTML elements without content.

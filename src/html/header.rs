@@ -1,12 +1,11 @@
-//! What a response's header fields say: links, and what may be done with the page.
+//! What a response's header fields say: links, and permitted uses of the page.
 //!
-//! Decides: `Link` counts as `<link>` does in a page: by each token of its first `rel`. A link whose context is another
-//! resource (`anchor`) says nothing of this page. `Refresh` is what a `<meta>` of that name is. What `X-Robots-Tag` says is
-//! [`super::directives`]' to read.
-//! Source: RFC 8288 section 3 (`Link`; its grammar, read as leniently as appendix B.2 to B.4 has it, and going on behind
-//! what is no link).
+//! Decides: `Link` counts like `<link>` in a page: by each token of its first `rel`. A link whose context is another
+//! resource (`anchor`) is not about this page. `Refresh` counts like a `<meta>` of that name. [`super::directives`]
+//! reads `X-Robots-Tag`. Source: RFC 8288 section 3 (`Link`; its grammar, read as leniently as in appendix B.2 to
+//! B.4, and continuing after invalid links).
 //! Invariants: pure, linear, no byte can cause a panic.
-//! Limits: header fields have their own, of the HTTP client.
+//! Limits: those of the HTTP client on header fields.
 
 use encoding_rs::UTF_8;
 
@@ -23,14 +22,14 @@ pub struct FieldLink<'a> {
     pub kind: Kind,
     /// Where it leads.
     pub url: &'a Url,
-    /// Of the page itself, what it leads to.
+    /// For a link to the page itself, the format of its target.
     pub format: Format,
-    /// A URL that was not given before has room among those that the [`Budget`] admits.
+    /// Whether the [`Budget`] has room for a URL that was not passed on before.
     pub has_room: bool,
 }
 
-/// Gives the URLs of the `Link` fields `values` of the response to `url` whose kinds are wanted, in order, as many as
-/// `budget` admits; counts them in `summary`. `out` is as that of [`scan`](super::scan).
+/// Passes on the URLs of the `Link` fields `values` of the response to `url` whose kinds are wanted, in order, as
+/// many as `budget` admits; counts them in `summary`. `out` is like that of [`scan`](super::scan).
 pub fn scan_link_fields<'a>(
     values: impl Iterator<Item = &'a [u8]>,
     url: &Url,
@@ -62,8 +61,9 @@ pub fn scan_link_fields<'a>(
     }
 }
 
-/// Gives the URL that the `Refresh` field `value` of the response to `url` names, as that of a `<meta http-equiv=refresh>` (HTML
-/// section 7.5.1, "create and initialize a Document object", and 4.2.5.3, "shared declarative refresh steps").
+/// Passes on the URL that the `Refresh` field `value` of the response to `url` names, like that of a `<meta
+/// http-equiv=refresh>` (HTML section 7.5.1, "create and initialize a Document object", and 4.2.5.3, "shared
+/// declarative refresh steps").
 pub fn scan_refresh_field(
     value: &[u8],
     url: &Url,
@@ -100,7 +100,7 @@ fn give(
     }
 }
 
-/// Adds what an `X-Robots-Tag` field says to the agent with the product token `agent` or to all.
+/// Adds what an `X-Robots-Tag` field says to all agents or to the agent with the product token `agent`.
 pub fn hear_robots_tag(value: &[u8], agent: &str, summary: &mut Summary) {
     summary.robots.hear_field(&String::from_utf8_lossy(value), agent);
 }
@@ -129,12 +129,12 @@ pub fn license_of<'a>(values: impl Iterator<Item = &'a [u8]>, url: &Url) -> Opti
     None
 }
 
-/// Whether an `anchor` is the page itself, not another resource nor a part of it.
+/// Whether an `anchor` is the page itself, and not another resource or a part of it.
 fn is_page(anchor: &str, base: &Base, url: &Url) -> bool {
     !anchor.contains('#') && base.resolve(anchor, UTF_8).is_ok_and(|context| context == *url)
 }
 
-/// A link of a field's value, with the first of each parameter that matters.
+/// A link of a field's value, with the first occurrence of each parameter that matters.
 struct Link<'v> {
     target: &'v str,
     rel: Option<String>,
@@ -161,7 +161,8 @@ fn next_link(value: &str) -> Option<(Link<'_>, &str)> {
     Some((link, rest.split_once(',').map(|(_, after)| after).unwrap_or_default()))
 }
 
-/// A parameter's name, its value without quotes, and what is behind it. `None` cannot be: each cut is at a character.
+/// A parameter's name, its value without quotes, and what follows it. `None` never occurs: each cut is at a
+/// character.
 fn next_parameter(parameter: &str) -> Option<(&str, String, &str)> {
     let end = parameter.find(|one| is_http_space(one) || matches!(one, '=' | ';' | ',')).unwrap_or(parameter.len());
     let (name, after) = parameter.split_at_checked(end)?;

@@ -1,8 +1,8 @@
-//! Kinds of links, and the set of those that a caller wants.
+//! Kinds of links, and the set of kinds that a caller wants.
 //!
 //! Decides: the names that `--kinds` takes and `inspect links` prints. `<link>` has a kind for each token of its
-//! `rel` (`link:next`), because a token says what the link is for; a link with two wanted tokens is found twice.
-//! Only `rel=canonical` has a kind of its own, and is never `link:canonical` as well.
+//! `rel` (`link:next`), because a token says what the link is for; a link with two wanted tokens is found twice. Only
+//! `rel=canonical` has a kind of its own, and is never also `link:canonical`.
 //!
 //! Limits: at most `RELS_MAX` different `link:REL` in one set.
 
@@ -49,7 +49,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The name in lists and in print; of `Link` the part before the colon.
+    /// The name in lists and output; for `Link`, the part before the colon.
     pub fn name(self) -> &'static str {
         match self {
             Kind::A => "a",
@@ -71,7 +71,8 @@ impl Kind {
         }
     }
 
-    /// Whether it is shown or used on the page, with this token of `rel` where it is a `Link`: no place to go to.
+    /// Whether the page displays or uses the target, with this token of `rel` if it is a `Link`, so that it is not a
+    /// place to go to.
     pub fn is_embed(self, rel: &str) -> bool {
         match self {
             Kind::Img | Kind::Srcset | Kind::Script => true,
@@ -80,7 +81,7 @@ impl Kind {
         }
     }
 
-    /// Whether it is found in sitemaps and nowhere else.
+    /// Whether it occurs only in sitemaps.
     pub fn is_of_sitemap(self) -> bool {
         matches!(self, Kind::Loc | Kind::Sitemap)
     }
@@ -108,15 +109,16 @@ impl Kind {
         1 << self as u32
     }
 
-    /// Those of documents that are lists.
+    /// Kinds in documents that are lists.
     const LISTED: u32 = Kind::Loc.bit() | Kind::Sitemap.bit() | Kind::Item.bit() | Kind::Line.bit();
 }
 
-/// Tokens of `rel` whose links a page uses itself (HTML section 4.6.7, "external resource link").
+/// Tokens of `rel` whose links the page itself uses (HTML section 4.6.7, "external resource link").
 const EMBEDDED: [&str; 2] = ["stylesheet", "icon"];
 
-/// Tokens of `rel` whose links lead to other pages of a site, and more: those of HTML section 4.6.7 that do, and those of HTML 4.01
-/// section 6.12 and of the standard's drafts that sites still write. Without `author` and `license`, which mostly lead elsewhere.
+/// Tokens of `rel` whose links lead to other pages of a site: those of HTML section 4.6.7 that do, and those of HTML
+/// 4.01 section 6.12 and of the standard's drafts that sites still write. `author` and `license` are omitted, because
+/// they mostly lead elsewhere.
 macro_rules! followed {
     ($($more:expr),*) => {
         Cow::Borrowed(&[
@@ -140,7 +142,7 @@ macro_rules! followed {
 /// A set of kinds.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Kinds {
-    /// `Kind::Link` is among them when every `rel` is wanted.
+    /// `Kind::Link` is in the set when every `rel` is wanted.
     bits: u32,
     /// Single tokens of `rel`, lower-case.
     rels: Cow<'static, [Cow<'static, str>]>,
@@ -163,7 +165,7 @@ pub enum KindsError {
 }
 
 impl Kinds {
-    /// What `inspect links` prints unless told otherwise.
+    /// The kinds that `inspect links` prints by default.
     pub const DEFAULT: Kinds = Kinds {
         bits: Kind::A.bit()
             | Kind::Area.bit()
@@ -175,19 +177,19 @@ impl Kinds {
         rels: followed!(),
     };
 
-    /// What a crawl follows: `DEFAULT`, and the links of SVG, which lead to pages too.
+    /// The kinds that a crawl follows: `DEFAULT`, and the links of SVG, which also lead to pages.
     pub const FOLLOW: Kinds = Kinds { bits: Kinds::DEFAULT.bits | Kind::SvgA.bit(), rels: Kinds::DEFAULT.rels };
 
-    /// The same, and what a page embeds ([`Kind::is_embed`]).
+    /// The same, plus what a page embeds ([`Kind::is_embed`]).
     pub const EMBED: Kinds = Kinds {
         bits: Kinds::FOLLOW.bits | Kind::Img.bit() | Kind::Srcset.bit() | Kind::Script.bit(),
         rels: followed!(EMBEDDED[0], EMBEDDED[1]),
     };
 
-    /// Every place that is known.
+    /// All known places.
     pub const ALL: Kinds = Kinds { bits: (1 << Kind::ALL.len()) - 1, rels: Cow::Borrowed(&[]) };
 
-    /// Parses a list such as `a,link:next`; `link` alone stands for every `rel`. Case and spaces do not count.
+    /// Parses a list such as `a,link:next`; `link` alone stands for every `rel`. Case and spaces are ignored.
     pub fn parse(list: &str) -> Result<Kinds, KindsError> {
         let mut kinds = Kinds { bits: 0, rels: Cow::Borrowed(&[]) };
         for item in list.split(',').map(str::trim).filter(|item| !item.is_empty()) {
@@ -201,7 +203,7 @@ impl Kinds {
                     kinds.rels.to_mut().push(Cow::Owned(rel.to_owned()));
                 }
                 _ => match Kind::ALL.iter().find(|kind| kind.name() == lower) {
-                    // Every `rel` is the canonical one too.
+                    // Every `rel` includes the canonical one.
                     Some(Kind::Link) => kinds.bits |= Kind::Link.bit() | Kind::Canonical.bit(),
                     Some(kind) => kinds.bits |= kind.bit(),
                     None => return Err(KindsError::Unknown(item.to_owned())),

@@ -1,17 +1,17 @@
-//! Links: all places where a URL hides in HTML, found as an HTML tokenizer finds them; and in sitemaps, feeds, lists and
+//! Links: finds all places with a URL in HTML, as an HTML tokenizer reads them; and in sitemaps, feeds, lists and
 //! header fields.
 //!
-//! Decides: one pass over the bytes and no tree. What is a tag, an attribute, a comment, a script is read exactly as
-//! the HTML standard's tokenizer reads it; of the tree there is only what changes how bytes are read (SVG, MathML and
+//! Decides: one pass over the bytes and no tree. Tags, attributes, comments and scripts are read exactly as the HTML
+//! standard's tokenizer reads them; of the tree we track only what changes how bytes are read (SVG, MathML and
 //! templates). Scripts are not run, so `<noscript>` holds markup.
 //!
-//! The way of a page: `charset` finds the encoding; `tokenizer` finds tags, by `block` and `wanted`; `foreign`
-//! tells the namespace; `pass` picks elements and attributes; `scan` makes references of them, which `value` decodes;
-//! `listed` takes URLs out of lists; `url` makes them absolute. `document` tells HTML from what goes another way:
+//! The page path: `charset` finds the encoding; `tokenizer` finds tags, by `block` and `wanted`; `foreign` tracks the
+//! namespace; `pass` picks elements and attributes; `scan` turns them into references, which `value` decodes;
+//! `listed` extracts URLs from lists; `url` makes them absolute. `document` separates HTML from documents for
 //! `listing`. `header` reads the fields before the body.
 //!
 //! Invariants: pure; linear time, whatever the bytes; no byte can cause a panic.
-//! Limits: a [`Budget`] for a page; a URL of more than 65,535 bytes is none; a `rel` has 16 tokens.
+//! Limits: a [`Budget`] for a page; a URL of more than 65,535 bytes is invalid; a `rel` has 16 tokens.
 //! Leaves to others: fetching, content decoding, whether a link may be followed.
 //!
 //! ```
@@ -70,16 +70,16 @@ use ringcrawl_base::preferences::Preferences;
 use ringcrawl_base::stage::{self, Stage};
 use ringcrawl_url::{Absolute, Base, Url, UrlError};
 
-/// An HTML page as it came.
+/// An HTML page as received.
 #[derive(Clone, Copy, Debug)]
 pub struct Page<'a> {
     /// After content decoding.
     pub body: &'a [u8],
     /// The Content-Type header's value.
     pub content_type: Option<&'a str>,
-    /// Where the page was found, after redirects.
+    /// The page's URL, after redirects.
     pub url: &'a Url,
-    /// The product token of whoever reads it: a `<meta>` of this name counts as one for robots does.
+    /// The product token of the reader: a `<meta>` of this name counts like one for robots.
     pub agent: &'a str,
 }
 
@@ -92,15 +92,16 @@ pub struct Found<'a> {
     pub rel: &'a str,
     /// Where it leads.
     pub url: &'a Url,
-    /// The link's own `rel` has `nofollow`, `ugc` or `sponsored`; the page may say so for all (`Summary::robots`).
+    /// The link's own `rel` has `nofollow`, `ugc` or `sponsored`; the page may apply this to all links
+    /// (`Summary::robots`).
     pub is_advised_against: bool,
-    /// Of the page itself, what it leads to.
+    /// For a link to the page itself, the format of its target.
     pub format: Format,
-    /// A URL that was not given before has room among those that the [`Budget`] admits.
+    /// Whether the [`Budget`] has room for a URL that was not passed on before.
     pub has_room: bool,
 }
 
-/// A reference as `scan_raw` gives it: of any scheme, with its fragment.
+/// A reference as `scan_raw` passes it on: of any scheme, with its fragment.
 #[derive(Clone, Copy, Debug)]
 pub struct Raw<'a> {
     /// Where in the page.
@@ -118,13 +119,13 @@ pub struct Raw<'a> {
 /// What was found in one page.
 #[derive(Clone, Debug)]
 pub struct Summary {
-    /// The encoding the page was read in.
+    /// The encoding in which the page was read.
     pub encoding: &'static Encoding,
-    /// Links given to the caller.
+    /// Links passed on to the caller.
     pub links: usize,
     /// References beyond the [`Budget`].
     pub dropped: usize,
-    /// References that are no URL, or too long.
+    /// References that are invalid or too long as URLs.
     pub bad: usize,
     /// URLs of other schemes than http and https (`scan` only).
     pub other_scheme: usize,
@@ -132,9 +133,9 @@ pub struct Summary {
     pub robots: Directives,
     /// What `<meta name=tdm-reservation>` says (TDMRep, "TDM Metadata in HTML").
     pub tdm: Preferences,
-    /// `<meta name=tdm-policy>`: where the conditions are, as it is written.
+    /// `<meta name=tdm-policy>`: the address of the conditions, as written.
     pub tdm_policy: Option<Box<str>>,
-    /// What references were resolved against, when `<base>` says so.
+    /// The base of references, if `<base>` sets it.
     pub base: Option<Absolute>,
     /// It is a sitemap.
     pub sitemap: Option<Sitemap>,
@@ -160,7 +161,7 @@ impl Sitemap {
 }
 
 impl Summary {
-    /// Of a document in which no links were found.
+    /// The summary of a document in which no links were found.
     pub fn none(encoding: &'static Encoding) -> Summary {
         Summary {
             encoding,
@@ -177,10 +178,11 @@ impl Summary {
     }
 }
 
-/// Finds the crawlable links of `page` in document order, duplicates included, and gives as many as `budget` admits to `out`.
-/// That says whether a URL is new to it, and takes none that is new where there is no room: such are dropped.
+/// Finds the crawlable links of `page` in document order, duplicates included, and passes as many as `budget` admits
+/// to `out`. `out` returns whether a URL is new to it, and takes no new one if there is no room: such links are
+/// dropped.
 pub fn scan(page: &Page, kinds: &Kinds, budget: &mut Budget, out: &mut dyn FnMut(Found) -> bool) -> Summary {
-    // One piece of memory for all of them.
+    // One allocation for all of them.
     let mut url = page.url.clone();
     let mut counts = Counts::default();
     let said =
@@ -211,7 +213,7 @@ pub fn scan(page: &Page, kinds: &Kinds, budget: &mut Budget, out: &mut dyn FnMut
     counts.summary(said)
 }
 
-/// Finds all references of `body`, the document at `document`, in document order, those that are no URL included.
+/// Finds all references of `body`, the document at `document`, in document order, including invalid ones.
 pub fn scan_raw(
     body: &[u8],
     content_type: Option<&str>,
@@ -238,7 +240,7 @@ pub fn scan_raw(
     counts.summary(said)
 }
 
-/// Finds the references of `page` in document order, as they are written: what scanning alone takes.
+/// Finds the references of `page` in document order, as written: the cost of scanning alone.
 pub fn references(page: &Page, kinds: &Kinds, out: &mut dyn FnMut(Reference)) -> Summary {
     let mut counts = Counts::default();
     let said =

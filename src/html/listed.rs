@@ -1,11 +1,11 @@
-//! URLs inside attribute values that hold more than a URL: `<meta http-equiv=refresh content>` and `srcset`.
+//! URLs inside attribute values that contain more than a URL: `<meta http-equiv=refresh content>` and `srcset`.
 //!
 //! Source: WHATWG HTML "shared declarative refresh steps" (section 4.2.5.3) and "parsing a srcset attribute"
 //! (section 4.8.4.2.1). Invariants: one pass, nothing allocated, at most one candidate for each byte.
 
 use super::tokenizer::is_space;
 
-/// The URL of a refresh pragma; `None` when it names none (then the page refreshes itself) or is not one.
+/// The URL of a refresh pragma; `None` when it names none (then the page refreshes itself) or is invalid.
 pub(super) fn refresh_url(content: &str) -> Option<&str> {
     let content = trim_space(content);
     let time = content.trim_start_matches(|one: char| one.is_ascii_digit());
@@ -24,7 +24,7 @@ pub(super) fn refresh_url(content: &str) -> Option<&str> {
     let url = match url_equals(whole) {
         Prefix::Whole => trim_space(whole.get("url".len()..)?).strip_prefix('=').map(trim_space)?,
         Prefix::None => whole,
-        // `u` that does not go on as `url=` is the start of the URL, and quotes do not count then.
+        // A `u` that does not continue as `url=` is the start of the URL, and quotes are then not special.
         Prefix::Broken => return Some(whole),
     };
     let Some(quote) = url.chars().next().filter(|one| matches!(one, '"' | '\'')) else { return Some(url) };
@@ -49,7 +49,7 @@ fn url_equals(text: &str) -> Prefix {
     }
 }
 
-/// The URLs of a `srcset`, in order; candidates with wrong descriptors are no candidates.
+/// The URLs of a `srcset`, in order; candidates with invalid descriptors are skipped.
 pub(super) fn srcset_urls(srcset: &str) -> impl Iterator<Item = &str> {
     Candidates { rest: srcset }
 }
@@ -84,7 +84,7 @@ impl<'a> Iterator for Candidates<'a> {
     }
 }
 
-/// Whether one of the tokens of `text`, which spaces separate, `is` what is asked for.
+/// Whether `is` holds for one of the space-separated tokens of `text`.
 pub(super) fn any_token(mut text: &str, mut is: impl FnMut(&str) -> bool) -> bool {
     while let Some((token, behind)) = text.split_at_checked(space_at(text.as_bytes())) {
         if !token.is_empty() && is(token) {
@@ -96,13 +96,13 @@ pub(super) fn any_token(mut text: &str, mut is: impl FnMut(&str) -> bool) -> boo
     false
 }
 
-/// Where the first space is, else the end: URLs are long, so eight bytes at once.
+/// The position of the first space, or the end. URLs are long, so this checks eight bytes at once.
 fn space_at(bytes: &[u8]) -> usize {
     const ONES: u64 = u64::from_le_bytes([1; 8]);
     let mut at = 0;
     for eight in bytes.as_chunks::<8>().0 {
         let eight = u64::from_le_bytes(*eight);
-        // The high bit of each byte that is no more than a space; what is borrowed makes none wrong below the first.
+        // The high bit of each byte that is at most a space; borrows corrupt no bit below the first such byte.
         let low = eight.wrapping_sub(ONES * 0x21) & !eight & ONES << 7;
         if low != 0 {
             at += low.trailing_zeros() as usize / 8;

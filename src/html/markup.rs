@@ -1,13 +1,14 @@
-//! Where markup ends, for those who read text and not links.
+//! Finds where markup ends, for code that reads text instead of links.
 //!
-//! Decides: a tag ends at its first `>`, in quotes or not, which costs a misread word and makes no page differ from itself. A script
-//! or a style ends before its end tag.
+//! Decides: a tag ends at its first `>`, quoted or not. This costs a misread word, but the result is always the same
+//! for a page. A script or a style ends before its end tag.
 //! Invariants: pure; linear in bytes; no byte can cause a panic.
-//! Limits: what the HTML standard says of quotes is for `tokenizer`, which finds links.
+//! Limits: `tokenizer`, which finds links, handles quotes as in the HTML standard.
 
 use memchr::{memchr, memchr_iter};
 
-/// Of `rest`, which begins with `<`: the last byte of what begins there, text up to the next tag not included. `None`: it has no end.
+/// For `rest`, which begins with `<`: the last byte of what begins there, excluding text up to the next tag. `None`:
+/// it has no end.
 #[inline(always)]
 pub fn tag_end(rest: &[u8]) -> Option<usize> {
     let name = rest.get(1..).unwrap_or_default();
@@ -15,19 +16,19 @@ pub fn tag_end(rest: &[u8]) -> Option<usize> {
         [b'!', b'-', b'-', ..] => comment_end(rest),
         [b's' | b'S', ..] => raw_end(rest, name),
         [b'a'..=b'z' | b'A'..=b'Z' | b'/' | b'!' | b'?', ..] => memchr(b'>', rest),
-        // Only a sign.
+        // Only a character.
         _ => Some(0),
     }
 }
 
-/// Where the comment ends that `rest` begins with; `<!-->` is one, too.
+/// The end of the comment at the start of `rest`; `<!-->` is also a comment.
 #[cold]
 fn comment_end(rest: &[u8]) -> Option<usize> {
     const OPEN: usize = b"<!".len();
     memchr_iter(b'>', rest).find(|end| rest.get(OPEN..*end).unwrap_or_default().ends_with(b"--"))
 }
 
-/// Where the tag ends that `rest` begins with; that of a script or a style, with all that is in it, before its end tag.
+/// The end of the tag at the start of `rest`; for a script or a style, the end of its content, before its end tag.
 #[inline(never)]
 fn raw_end(rest: &[u8], name: &[u8]) -> Option<usize> {
     let tag_end = memchr(b'>', rest)?;

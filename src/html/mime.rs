@@ -1,20 +1,20 @@
 //! The Content-Type header's value, and whether a body is HTML.
 //!
-//! Decides: what is HTML, before other looks are taken (`document`). The header is believed when it names a type; without
-//! a type the first bytes tell, by the rows of the sniffing table that yield `text/html`. A body of `text/plain` that
-//! looks like HTML stays text.
+//! Decides: whether a body is HTML, before other checks (`document`). The header is believed when it names a type;
+//! without a type the first bytes decide, by the rows of the sniffing table that yield `text/html`. A body of
+//! `text/plain` that looks like HTML stays text.
 //!
-//! Several types, with commas between, are what a server makes of two headers: the last one counts.
+//! Several types separated by commas result when a server joins two headers: the last one counts.
 //!
 //! Source: WHATWG MIME Sniffing sections 4.4 (parsing), 7 and 7.1 (unknown type); Fetch section 2.2.2 ("extract a MIME
 //! type"); RFC 9110 section 8.3.
 //!
-//! Limits: XHTML is read as HTML: most of what is served as such was written for HTML parsers, and an XML error must
-//! not cost a page's links. But what closes itself there is empty, scripts too.
+//! Limits: XHTML is read as HTML: most of what is served as XHTML was written for HTML parsers, and an XML error must
+//! not cost a page's links. But a self-closing element there is empty, scripts included.
 
 use super::tokenizer::is_space;
 
-/// Bytes that sniffing looks at (section 5.2: the resource header).
+/// Bytes that sniffing reads (section 5.2: the resource header).
 pub(super) const SNIFF_BYTES: usize = 1445;
 
 /// Whether to look for links: the header says HTML or XHTML, or says nothing and the first bytes look like HTML.
@@ -28,9 +28,10 @@ pub fn is_html(content_type: Option<&[u8]>, body: &[u8]) -> bool {
     unknown && looks_like_html(body)
 }
 
-/// Whether the header and the first bytes contradict each other: it names another type than HTML, and they are HTML's;
-/// or it says HTML, and they hold a byte that is in no text (section 3, binary data byte). Text may look like anything,
-/// UTF-16, which a byte order mark begins, holds zeros, and XML may begin like HTML: with a comment.
+/// Whether the header and the first bytes contradict each other: it names another type than HTML, and they are
+/// HTML's; or it says HTML, and they contain a byte that occurs in no text (section 3, binary data byte). Exceptions:
+/// text may look like anything; UTF-16, which starts with a byte order mark, contains zeros; XML may begin with a
+/// comment, like HTML.
 pub fn is_misnamed(content_type: Option<&[u8]>, body: &[u8]) -> bool {
     let essence = content_type.map(essence).unwrap_or_default();
     if !names_type(essence) || body.is_empty() {
@@ -42,12 +43,12 @@ pub fn is_misnamed(content_type: Option<&[u8]>, body: &[u8]) -> bool {
     }
     let head = body.get(..BINARY_BYTES).unwrap_or(body);
     let is_utf16 = head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff");
-    // Without an early end: sixteen bytes at a time.
+    // Without an early exit: sixteen bytes at a time.
     let is_binary = |byte: u8| (byte <= 8) | (byte == 0x0b) | ((0x0e..=0x1f).contains(&byte) & (byte != 0x1b));
     !is_utf16 && head.iter().fold(false, |any, byte| any | is_binary(*byte))
 }
 
-/// Bytes of a body that are looked at for those of no text.
+/// Bytes of a body that are searched for binary data.
 const BINARY_BYTES: usize = 256;
 
 /// Whether `range` is a media type, `type/*` or `*/*` (RFC 9110 section 12.5.1, without parameters).
@@ -66,7 +67,7 @@ pub fn is_in_ranges(content_type: Option<&[u8]>, ranges: &str) -> bool {
     })
 }
 
-/// The `charset` of the type that counts; of one before it if that is the same type, and the last one has none.
+/// The `charset` of the type that counts; if it has none, that of an earlier one of the same type.
 pub(super) fn charset(header: &str) -> Option<String> {
     if !has_several(header.as_bytes()) {
         return parameter(header, "charset");
@@ -80,14 +81,14 @@ pub(super) fn charset(header: &str) -> Option<String> {
         }
     }
     match last {
-        // Not even a type: then its parameters are better than nothing.
+        // Not even a type: its parameters are still better than nothing.
         None if essence.is_empty() => parameter(header, "charset"),
         None => charset,
         last => last,
     }
 }
 
-/// The value of parameter `name`, the first valid one if there are more; quotes removed.
+/// The value of parameter `name`, the first valid one of several; quotes removed.
 fn parameter(header: &str, name: &str) -> Option<String> {
     let (_, mut rest) = header.split_once(';')?;
     loop {
@@ -136,7 +137,7 @@ pub(super) fn is_http_space(one: char) -> bool {
     matches!(one, '\t' | '\n' | '\r' | ' ')
 }
 
-/// `type/subtype` of the type that counts; where none is one, what stands in its place.
+/// `type/subtype` of the type that counts; if none is valid, what is written instead.
 pub fn essence(header: &[u8]) -> &[u8] {
     match has_several(header) {
         true => essence_of_one(types(header).last().unwrap_or(header)),
@@ -149,7 +150,7 @@ fn has_several(header: &[u8]) -> bool {
     memchr::memchr(b',', header).is_some()
 }
 
-/// The types between a header's commas, but for those that are none.
+/// The types between a header's commas, without invalid ones.
 fn types(header: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut is_quoted = false;
     let mut is_escaped = false;
@@ -209,8 +210,8 @@ fn is_token(byte: &u8) -> bool {
 /// Whether the first bytes are those of HTML (section 7.1), whatever the header says.
 pub fn looks_like_html(body: &[u8]) -> bool {
     let head = body.get(..SNIFF_BYTES).unwrap_or(body);
-    // A byte order mark says text of some kind; the sniffing table would stop at "text/plain". HTML with a mark and
-    // without a type is common enough to look behind it.
+    // A byte order mark indicates text of some kind; the sniffing table would stop at "text/plain". HTML with a mark
+    // and without a type is common enough to look behind it.
     let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
     let start = head.iter().position(|byte| !is_space(*byte)).unwrap_or(head.len());
     let head = head.get(start..).unwrap_or_default();

@@ -1,16 +1,16 @@
-//! What a page refers to, and what it says of itself.
+//! A page's references, and what it says of itself.
 //!
-//! Decides: elements come in batches from `pass`; base and encoding are known before the first. References go to the caller in document order,
-//! unresolved until asked.
+//! Decides: elements come in batches from `pass`; base and encoding are known before the first. References are passed
+//! to the caller in document order, and resolved only on request.
 //!
 //! Source: WHATWG HTML, the elements' own sections; links are those of section 4.6 (`a`, `area`, `link`), and `src`.
 //!
-//! Where this is not the tree that a browser builds, on purpose: tags that a tree builder drops (`<frame>` outside
-//! `<frameset>`, everything behind `</frameset>`) are links here, because a page that says them means them.
-//! `<template>` content counts; a `base` or `meta` inside it does not. What stands in `<select>` counts, as in the
-//! standard since 2025; older parsers drop it.
+//! Deliberate differences from the tree that a browser builds: tags that a tree builder drops (`<frame>` outside
+//! `<frameset>`, everything behind `</frameset>`) are links here, because the page means them as links. `<template>`
+//! content counts; a `base` or `meta` inside it does not. The content of `<select>` counts, as in the standard since
+//! 2025; older parsers drop it.
 //!
-//! Invariants: linear time; memory is that of the longest decoded value and of one batch.
+//! Invariants: linear time; memory for the longest decoded value and one batch.
 
 use encoding_rs::Encoding;
 
@@ -24,7 +24,7 @@ use super::value::{Decoder, Value};
 use ringcrawl_base::preferences::Preferences;
 use ringcrawl_url::{Absolute, Base};
 
-/// A reference as the page has it.
+/// A reference as written in the page.
 #[derive(Clone, Copy, Debug)]
 pub struct Reference<'a> {
     /// Where in the page.
@@ -46,28 +46,28 @@ pub struct Reference<'a> {
 pub struct Advice {
     /// It has `nofollow`.
     pub nofollow: bool,
-    /// It has `ugc` or `sponsored`: users wrote it, or somebody paid for it.
+    /// It has `ugc` or `sponsored`: users wrote it, or it was paid for.
     pub not_ours: bool,
-    /// The format that a link with `rel=alternate` has the page itself in.
+    /// The format in which a link with `rel=alternate` offers the page itself.
     pub format: Format,
 }
 
 /// A format of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Format {
-    /// A page's, or nothing is said.
+    /// A page, or unspecified.
     #[default]
     Page,
     /// A feed's.
     Feed,
-    /// How others may embed the page (oEmbed section 4, "Discovery"), so that it is an item and no list of these.
+    /// How others may embed the page (oEmbed section 4, "Discovery"): an item, and not a list of items.
     Oembed,
     /// Any other one.
     Other,
 }
 
 impl Format {
-    /// Of this `type`. Feeds are XML, or JSON Feed (section "Discovery" of its version 1.1).
+    /// The format of this `type`. Feeds are XML, or JSON Feed (section "Discovery" of its version 1.1).
     pub(super) fn of(media_type: &[u8]) -> Format {
         match mime::essence(media_type).to_ascii_lowercase().as_slice() {
             b"" | b"text/html" | b"application/xhtml+xml" => Format::Page,
@@ -84,7 +84,7 @@ impl Advice {
 
     fn of(rel: &str) -> Advice {
         let mut advice = Advice::NONE;
-        // Whether any was found is no question here: all are looked at.
+        // The result does not matter here: all tokens are visited.
         listed::any_token(rel, |token| {
             advice.nofollow |= token.eq_ignore_ascii_case("nofollow");
             advice.not_ours |= token.eq_ignore_ascii_case("ugc") || token.eq_ignore_ascii_case("sponsored");
@@ -93,7 +93,7 @@ impl Advice {
         advice
     }
 
-    /// Whether anything is said against following it.
+    /// Whether anything speaks against following it.
     pub fn is_given(self) -> bool {
         self.nofollow || self.not_ours
     }
@@ -108,7 +108,7 @@ pub(super) struct Said {
     pub tdm_policy: Option<Box<str>>,
 }
 
-/// Gives each reference of a wanted kind to `out`; `base` is the document's own URL, and `agent` who reads it.
+/// Passes each reference of a wanted kind to `out`; `base` is the document's own URL, and `agent` the reader.
 pub(super) fn references(
     body: &[u8],
     content_type: Option<&str>,
@@ -122,8 +122,9 @@ pub(super) fn references(
     references_in(encoding, is_tentative, body, base, (kinds, agent, is_xml), out)
 }
 
-/// The same of a document that begins in `encoding`. A `<meta>` may name another one ("change the encoding", section 13.2.3.4):
-/// nothing was given out before. Where a tag is, is the same in nearly all encodings; if it may not be, all is read again.
+/// The same for a document that begins in `encoding`. A `<meta>` may name another one ("change the encoding", section
+/// 13.2.3.4), while nothing has been passed on yet. Tags are in the same places in nearly all encodings; otherwise
+/// everything is read again.
 fn references_in(
     mut encoding: &'static Encoding,
     is_tentative: bool,
@@ -151,7 +152,7 @@ fn references_in(
     let mut decoder = Decoder::new(byte_encoding);
     let mut elements = Vec::with_capacity(ELEMENTS_MOSTLY);
     let mut more = pass.read(&mut elements);
-    // Both count for links before them, too.
+    // Both also apply to links before them.
     let (href, declared) = pass.ahead(more);
     if let Some(declared) = declared.filter(|declared| *declared != encoding) {
         if is_transcoded(encoding) || is_transcoded(declared) {
@@ -189,7 +190,7 @@ struct Page<'a> {
 }
 
 impl Page<'_> {
-    /// Gives the references of one element to `out`, or hears what it says.
+    /// Passes the references of one element to `out`, or records what it says.
     #[inline]
     fn report(&mut self, element: &Element, out: &mut impl FnMut(Reference)) {
         let Page { said, base, document, kinds, decoder, rels } = self;
@@ -254,13 +255,13 @@ impl Page<'_> {
     }
 }
 
-/// The token of `rel` that makes a link one to the same page.
+/// The token of `rel` that marks a link to the same page.
 pub(super) const ALTERNATE: &str = "alternate";
 
-/// Elements for which there is room from the start.
+/// Elements with room reserved from the start.
 const ELEMENTS_MOSTLY: usize = 256;
 
-/// Longer addresses of conditions are not kept.
+/// Longer addresses of conditions are dropped.
 pub(super) const ADDRESS_BYTES_MAX: usize = 512;
 
 /// Encodings whose ASCII bytes may be something else.
@@ -277,7 +278,7 @@ pub(super) fn has_token(tokens: &str, wanted: &str) -> bool {
     listed::any_token(tokens, |token| token.eq_ignore_ascii_case(wanted))
 }
 
-/// Tokens of one `rel` that count; what is more is dropped.
+/// Tokens of one `rel` that count; more are dropped.
 const REL_TOKENS_MAX: usize = 16;
 
 /// Appends the distinct tokens in lower case, separated by spaces.

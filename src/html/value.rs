@@ -1,12 +1,13 @@
 //! Attribute values: raw bytes in the document's encoding to text.
 //!
 //! Decides: decode the bytes, then expand character references: `&`, `#`, `;`, digits and letters are ASCII in every
-//! encoding that gets here. A value of plain ASCII without `&`, NUL and CR, which is nearly every value, is borrowed;
+//! encoding used here. A value of plain ASCII without `&`, NUL and CR, which is nearly every value, is borrowed;
 //! others go through two buffers that are kept from value to value.
 //!
-//! In an attribute a named reference without its semicolon counts only if no letter, digit or `=` follows. Names are
-//! made of letters and digits, so this reads: take the longest run of letters and digits behind `&`; it counts if it
-//! is a name followed by `;`, or one of the old names not followed by `=`. No prefixes, other than in text.
+//! In an attribute, a named reference without its semicolon counts only if no letter, digit or `=` follows. Names
+//! consist of letters and digits, so the rule becomes: take the longest run of letters and digits behind `&`; it
+//! counts if it is a name followed by `;`, or one of the old names not followed by `=`. There are no prefixes, unlike
+//! in text.
 //!
 //! Source: WHATWG HTML sections 13.2.3.5 (CR), 13.2.5.36 to 38 (NUL), 13.2.5.72 to 80 (references).
 //!
@@ -21,7 +22,7 @@ use super::entities::{self, NAME_BYTES_MAX};
 pub(super) enum Value<'a> {
     /// ASCII that stands for itself.
     Plain(&'a str),
-    /// Bytes in the document's encoding, with references perhaps.
+    /// Bytes in the document's encoding, perhaps with references.
     Raw(&'a [u8]),
 }
 
@@ -65,24 +66,25 @@ impl Decoder {
 fn decode(encoding: &'static Encoding, raw: &[u8], to: &mut String) {
     to.clear();
     let mut decoder = encoding.new_decoder_without_bom_handling();
-    // The bound is of one allocation's size; where it overflows there is no such value in memory either.
+    // The bound fits one allocation; if it overflowed, the value could not be in memory either.
     to.reserve(decoder.max_utf8_buffer_length(raw.len() + BEHIND.len()).unwrap_or(raw.len()));
     let _ = decoder.decode_to_string(raw, to, false);
-    // A value is not the end of its page: what begins in it and is cut off ends before the byte behind it.
+    // A value is not the end of its page: a character that begins in it and is cut off ends before the byte behind
+    // it.
     let _ = decoder.decode_to_string(BEHIND, to, true);
-    // The byte itself: another one only of what is no ASCII at all.
+    // The byte itself: it is another one only in encodings that are not ASCII-compatible at all.
     to.pop();
 }
 
-/// What stands behind a value, or is read like what does: no second half of any character.
+/// The byte behind a value, or one that decodes the same way: it is never the second half of a character.
 const BEHIND: &[u8] = b">";
 
-/// Where a byte is that may not stand for itself.
+/// Position of the first byte that may not stand for itself.
 fn find_special(text: &str) -> Option<usize> {
     memchr::memchr3(b'&', b'\r', 0, text.as_bytes())
 }
 
-/// Expands character references, normalizes line ends and replaces NUL; the first of these stands at `first`.
+/// Expands character references, normalizes line ends and replaces NUL; `first` is the position of the first of them.
 fn expand(mut text: &str, first: usize, to: &mut String) {
     let mut found = Some(first);
     while let Some((before, at)) = found.and_then(|found| text.split_at_checked(found)) {
@@ -107,9 +109,9 @@ fn expand(mut text: &str, first: usize, to: &mut String) {
     to.push_str(text);
 }
 
-/// Takes the text behind `&`, writes what the reference stands for, or `&`, and returns the text behind it.
+/// Takes the text behind `&`, writes the referenced characters, or `&`, and returns the text behind it.
 fn reference<'a>(text: &'a str, to: &mut String) -> &'a str {
-    // Most of all references by far.
+    // By far the most common reference.
     if let Some(rest) = text.strip_prefix("amp;") {
         to.push('&');
         return rest;
@@ -128,7 +130,7 @@ fn named<'a>(text: &'a str, to: &mut String) -> Option<&'a str> {
     let run = text.bytes().take(NAME_BYTES_MAX + 1).take_while(u8::is_ascii_alphanumeric).count();
     let (name, rest) = text.split_at_checked(run).filter(|(name, _)| !name.is_empty())?;
     if rest.starts_with('=') {
-        // As in `?a=1&b=2`, where `&` stands for itself mostly.
+        // As in `?a=1&b=2`, where `&` mostly stands for itself.
         return None;
     }
     let named = entities::named(name.as_bytes())?;
@@ -160,8 +162,8 @@ fn numeric<'a>(text: &'a str, to: &mut String) -> Option<&'a str> {
     Some(rest.strip_prefix(';').unwrap_or(rest))
 }
 
-/// Numeric character reference end state: NUL, surrogates and what is out of range become U+FFFD, C1 controls what
-/// windows-1252 has in their place.
+/// Numeric character reference end state: NUL, surrogates and out-of-range values become U+FFFD, C1 controls become
+/// the characters of windows-1252 in their place.
 fn numbered(code: u32) -> char {
     let remapped = code.checked_sub(0x80).and_then(|at| WINDOWS_1252.get(usize::try_from(at).ok()?));
     match remapped {

@@ -1,15 +1,16 @@
-//! Which tags a pass wants to see, told by the first three letters of their names.
+//! Which tags a pass wants to see, by the first three letters of their names.
 //!
-//! Decides: each name that matters has a bit, and a table for each of the three places says which names have a byte
-//! there. Three look-ups and two `and` then tell whether a tag may be wanted, before it is known where its name ends,
-//! and without a branch. Before that a block's tags are looked at all at once, by [`Letters`]: names go in a few groups,
-//! and the lower half of a byte says which groups have it at a place. Of their letters it is the first, the second and
-//! the fourth one that tell names best from others: the third of `<li>` is `>`, whose lower half is that of `link`'s.
+//! Decides: each name that matters has a bit, and a table for each of the three positions holds the names with a
+//! given byte there. Three lookups and two `and` then determine whether a tag may be wanted, before the end of its
+//! name is known, and without a branch. Before that, [`Letters`] checks all tags of a block at once: names form a few
+//! groups, and the lower half of a byte selects the groups that have it at a position. It uses the first, second and
+//! fourth letters, which distinguish names best from others: the third of `<li>` is `>`, with the same lower half as
+//! that of `link`.
 //!
-//! What begins with `<` and is no tag counts too if it is a comment or a CDATA section, or may be: `<!-` and `<![`.
-//! Everything else of this sort ends where a tag without quotes would, or is text, which begins nothing.
+//! What begins with `<` and is not a tag also counts if it is, or may be, a comment or a CDATA section: `<!-` and
+//! `<![`. Everything else of this sort ends where a tag without quotes would, or is text, which begins nothing.
 //!
-//! Invariant: sometimes wrongly yes (`<meter>` begins like `<meta>`), never wrongly no.
+//! Invariant: false positives occur (`<meter>` begins like `<meta>`), false negatives never.
 
 /// Names that may be wanted, in lower case, and so their bits.
 pub(super) const NAMES: [&[u8]; 22] = [
@@ -37,20 +38,20 @@ pub(super) const NAMES: [&[u8]; 22] = [
     b"xmp",
 ];
 
-/// The group of each of `NAMES`. Those in one group can be taken for each other letter by letter, so they should not make
-/// up what is often met: `base` and `title` would make up `table`. Found by trying, with the tags of real pages.
+/// The group of each of `NAMES`. Letters of names in one group can combine, so a group should not accept common
+/// names: `base` and `title` would accept `table`. Found by experiment, with the tags of real pages.
 const GROUPS: [u8; 22] = [0, 6, 1, 6, 6, 7, 7, 5, 5, 2, 6, 2, 4, 3, 1, 2, 2, 1, 3, 4, 4, 7];
 
-/// The bit of `a`, which no other name begins with: where it may be, it is.
+/// The bit of `a`. No other name begins with it, so a possible match is a match.
 pub(super) const A: u32 = bits(&[b"a"]);
 /// The bit of `<!-` and `<![`.
 pub(super) const MARKUP: u32 = 1 << 31;
 const MARKUP_GROUP: u8 = 0;
 
-/// What may stand behind a name: ASCII whitespace, `/` and `>`.
+/// Bytes that may follow a name: ASCII whitespace, `/` and `>`.
 const ENDS: &[u8] = b"\t\n\x0c\r />";
 
-/// For three of the bytes behind `<`, by the lower half: the groups that have such a byte there, a bit each.
+/// For three of the bytes behind `<`, by the lower half: the groups that have such a byte there, one bit each.
 #[derive(Clone)]
 pub(super) struct Letters {
     /// Of an ASCII byte; others are in no group.
@@ -59,14 +60,14 @@ pub(super) struct Letters {
     pub second: [u8; 16],
     /// Of an ASCII byte.
     pub fourth: [u8; 16],
-    /// The groups that have every byte there: another is in no other group.
+    /// The groups that accept any fourth byte; a non-ASCII byte is in no other group.
     pub any_fourth: u8,
 }
 
 impl Letters {
     const NONE: Letters = Letters { first: [0; 16], second: [0; 16], fourth: [0; 16], any_fourth: 0 };
 
-    /// Of the names of these bits.
+    /// For the names of these bits.
     fn new(names: u32) -> Letters {
         let mut letters = Letters::NONE;
         let mut left = names;
@@ -77,7 +78,7 @@ impl Letters {
         letters
     }
 
-    /// Adds those of a name.
+    /// Adds those of another set.
     fn add(&mut self, more: &Letters) {
         let add = |to: &mut [u8; 16], more: &[u8; 16]| to.iter_mut().zip(more).for_each(|(to, more)| *to |= more);
         add(&mut self.first, &more.first);
@@ -86,7 +87,8 @@ impl Letters {
         self.any_fourth |= more.any_fourth;
     }
 
-    /// Of what begins with one of `firsts`, then one of `seconds`, and has one of `fourths`; no fourth ones are any.
+    /// Of names that begin with one of `firsts`, then one of `seconds`, and have one of `fourths`; an empty `fourths`
+    /// accepts any byte.
     const fn of(group: u8, firsts: &[u8], seconds: &[u8], fourths: &[u8]) -> Letters {
         let bit = 1 << group;
         Letters {
@@ -115,7 +117,7 @@ const fn at_halves(bytes: &[u8], bit: u8) -> [u8; 16] {
     table
 }
 
-/// Of each bit of names.
+/// For each bit of names.
 static LETTERS: [Letters; 32] = letters();
 
 const fn letters() -> [Letters; 32] {
@@ -161,7 +163,7 @@ const fn at_place(place: usize, byte: u8) -> u32 {
     let mut name = 0;
     while name < NAMES.len() {
         let letters = NAMES[name];
-        // Behind a name stands what ends it, and behind that there may be anything.
+        // A name is followed by a byte that ends it, and then by any byte.
         let has = match place {
             place if place < letters.len() => letters[place] == byte.to_ascii_lowercase(),
             place if place == letters.len() => is_any(byte, ENDS),
@@ -209,7 +211,7 @@ pub(super) fn bit(name: &[u8]) -> u32 {
     if known.is_some_and(|known| known.eq_ignore_ascii_case(name)) { bit } else { 0 }
 }
 
-/// The name of this bit, if that is what stands behind a `<`; names of more than eight bytes are not told.
+/// The name of this bit, if the bytes behind a `<` spell it; not for names of more than eight bytes.
 #[inline(always)]
 pub(super) fn name(bit: u32, behind: &[u8]) -> Option<&'static [u8]> {
     let name = *NAMES.get(bit.trailing_zeros() as usize)?;
@@ -219,10 +221,10 @@ pub(super) fn name(bit: u32, behind: &[u8]) -> Option<&'static [u8]> {
     (name.len() <= size_of::<u64>() && written & mask == letters && ends).then_some(name)
 }
 
-/// The bit that tells small letters from others, in eight bytes.
+/// The bit that distinguishes lower-case letters, in eight bytes.
 const SMALL: u64 = u64::from_le_bytes([0x20; 8]);
 
-/// The first eight letters of each of `NAMES` as a number, and all bits of as many bytes.
+/// The first eight letters of each of `NAMES` as a number, and a mask of as many bytes.
 static FIRST_EIGHT: [(u64, u64); NAMES.len()] = first_eight();
 
 const fn first_eight() -> [(u64, u64); NAMES.len()] {
@@ -258,13 +260,13 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// The start tags of the names of these bits, and what is no tag and does not end like one.
+    /// The start tags of the names of these bits, and markup that is not a tag and does not end like one.
     pub fn new(names: u32) -> Wanted {
         let names = names | MARKUP;
         Wanted { names, letters: Letters::new(names), every: false }
     }
 
-    /// Wants every start and end tag from now on, or the named start tags alone.
+    /// From now on, wants every start and end tag, or only the named start tags.
     #[inline(always)]
     pub fn set_every(&mut self, every: bool) {
         self.every = every;
@@ -276,13 +278,13 @@ impl Wanted {
         self.every
     }
 
-    /// What the named start tags begin with.
+    /// The letters with which the named start tags begin.
     #[inline(always)]
     pub fn letters(&self) -> &Letters {
         &self.letters
     }
 
-    /// Bits of the wanted start tags, or of the comments, that `<` and these bytes may begin.
+    /// Bits of the wanted start tags or comments that `<` and these bytes may begin.
     #[inline(always)]
     pub fn names(&self, [first, second, third]: [u8; 3]) -> u32 {
         let [firsts, seconds, thirds] = &PLACES;

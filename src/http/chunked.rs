@@ -1,17 +1,17 @@
-//! The chunked transfer coding, undone (RFC 9112 section 7.1).
+//! Decodes the chunked transfer coding (RFC 9112 section 7.1).
 //!
-//! Decides: sizes are strict, because they say where the message ends: hexadecimal digits, then only
-//! whitespace, an extension or the line's end. Line ends are lenient: LF alone will do, as for curl.
-//! Extensions and trailer fields are skipped; a trailer with a NUL is refused like any field with one.
+//! Decides: sizes are strict, because they determine where the message ends: hexadecimal digits, then only
+//! whitespace, an extension or the line's end. Line ends are lenient: LF alone is accepted, as in curl. Extensions
+//! and trailer fields are skipped; a trailer with a NUL is refused like any field with one.
 //!
-//! Invariants: a state machine over bytes, so splits cannot matter; data is handed out as slices of the
-//! input, never copied here; a size that is announced reserves nothing.
+//! Invariants: a state machine over bytes, so splits cannot matter; data is handed out as slices of the input, never
+//! copied here; an announced size reserves nothing.
 //!
-//! Limits: a chunk's size is below 2^63. Framing may cost 16 bytes a chunk and twice its data, and 16 KiB
-//! beyond that over the whole body: more is an attack of tiny chunks with long extensions (Go's net/http
-//! draws the same line). Trailers are limited in bytes by the caller.
+//! Limits: a chunk's size is below 2^63. Framing may cost 16 bytes a chunk and twice its data, and 16 KiB beyond that
+//! over the whole body: more is an attack with tiny chunks and long extensions (Go's net/http sets the same limit).
+//! The caller limits the bytes of trailers.
 
-/// What came of some input.
+/// The result of some input.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Chunk<'a> {
     /// Body bytes, never empty.
@@ -73,11 +73,11 @@ enum State {
     Done,
 }
 
-/// A size that needs more than 63 bits is no size (curl and browsers count in signed 64 bits).
+/// A size that needs more than 63 bits is invalid (curl and browsers count in signed 64 bits).
 const SIZE_MAX: u64 = i64::MAX as u64;
-/// Framing bytes of a chunk that are always granted.
+/// Framing bytes of a chunk that are always allowed.
 const CHUNK_OVERHEAD_BYTES: u64 = 16;
-/// Framing bytes granted beyond that, in all.
+/// Framing bytes allowed beyond that, in all.
 const OVERHEAD_BYTES_MAX: u64 = 16 << 10;
 
 impl Chunked {
@@ -86,7 +86,7 @@ impl Chunked {
         Chunked { state: State::START, overhead: 0, trailer_bytes_left: trailer_bytes_max }
     }
 
-    /// Advances `input` to the next data, of which at most `room` bytes are wanted.
+    /// Advances `input` to the next data, and takes at most `room` bytes of it.
     pub(super) fn next<'a>(&mut self, input: &mut &'a [u8], room: usize) -> Result<Chunk<'a>, BadChunk> {
         loop {
             if let State::Done = self.state {
@@ -146,7 +146,7 @@ impl Chunked {
             self.overhead = 0;
             return State::TrailerStart { cr: false };
         }
-        // Counts the data's own line end, which is yet to come.
+        // Also counts the data's own line end, which is yet to come.
         self.overhead = self.overhead.saturating_sub(size.saturating_mul(2).saturating_add(CHUNK_OVERHEAD_BYTES));
         State::Data { left: size }
     }

@@ -1,22 +1,22 @@
-//! Basic authentication (RFC 7617), and requests without what must stay secret.
+//! Basic authentication (RFC 7617), and requests with secrets removed.
 //!
-//! Decides: user name and password are sent as UTF-8. Where a request is kept or shown, a word stands in place of the
-//! values that log in: an archive is read by others.
-//! Leaves to others: who gets which credentials (`fetch`), whether they may stand in a field (`config`).
+//! Decides: user name and password are sent as UTF-8. Where a request is kept or shown, a placeholder replaces the
+//! values that log in: an archive has other readers.
+//! Leaves to others: which server gets which credentials (`fetch`), whether they are valid in a field (`config`).
 
 use base64::Engine;
 
-/// What Authorization says for a `user:password` (RFC 7617 section 2).
+/// The Authorization value for a `user:password` (RFC 7617 section 2).
 pub fn basic(login: &str) -> String {
     format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(login))
 }
 
 /// Fields whose values are secrets (RFC 9110 sections 11.6.2 and 11.7.2).
 const SECRET: [&[u8]; 2] = [b"authorization", b"proxy-authorization"];
-/// What stands in their place.
+/// The placeholder for them.
 const REMOVED: &[u8] = b"(removed)";
 
-/// `request`, which is one that `Request` made, without its credentials.
+/// `request`, as made by `Request`, without its credentials.
 pub fn without_credentials(request: &[u8]) -> Vec<u8> {
     let mut kept = Vec::with_capacity(request.len());
     for line in request.split_inclusive(|byte| *byte == b'\n') {

@@ -1,19 +1,19 @@
-//! Dates in header fields, and when to come again.
+//! Dates in header fields, and when to retry.
 //!
-//! Decides: the three forms of RFC 9110 section 5.6.7 are read, without regard to case and to whether the
-//! day's name is the right one; `UTC` and a missing zone are taken for GMT, any other zone is refused. A
-//! two-digit year that would lie more than 50 years ahead is a past one (same section).
+//! Decides: the three forms of RFC 9110 section 5.6.7 are read, ignoring case and the weekday; `UTC` and a missing
+//! zone are treated as GMT, any other zone is refused. A two-digit year that would be more than 50 years ahead is a
+//! past one (same section).
 //!
-//! Limits: years 1970 to 9999; seconds of Retry-After beyond `u64` are the largest `u64`.
+//! Limits: years 1970 to 9999; a Retry-After of more seconds than fit `u64` is the largest `u64`.
 //!
 //! Leaves to others: how long a wait is honoured (`politeness`).
 
 use super::Headers;
 use ringcrawl_base::time::{Duration, UnixTime};
 
-/// Retry-After as time from now on (RFC 9110 section 10.2.3): seconds, or a date; zero when that has passed. A date is
-/// compared with the response's own Date, so that a clock that is wrong or jumps, here or there, makes no wait longer or
-/// shorter; without one, with `now`. `None` when there is none that can be read.
+/// Retry-After as time from now on (RFC 9110 section 10.2.3): seconds, or a date; zero if that has passed. A date is
+/// compared with the response's own Date, so that a wrong or jumping clock on either side does not change the wait;
+/// without one, with `now`. `None` if there is none that can be read.
 pub fn retry_after(headers: &Headers, now: UnixTime) -> Option<Duration> {
     headers.all("retry-after").find_map(|value| {
         let value = value.trim_ascii();
@@ -93,7 +93,7 @@ fn number(digits: &[u8], lengths: std::ops::RangeInclusive<usize>) -> Option<u64
 fn century(year: u64, now: UnixTime) -> u64 {
     let (this_year, ..) = now.civil();
     let year = this_year - this_year % 100 + year;
-    // Of 94 in 2026 both 1994 and 2094 are possible; 2094 is more than 50 years away. In 2090, 03 is 2103.
+    // For 94 in 2026, both 1994 and 2094 are possible; 2094 is more than 50 years away. In 2090, 03 is 2103.
     if year > this_year + 50 {
         year - 100
     } else if year + 50 <= this_year {
@@ -179,7 +179,7 @@ mod tests {
         for bad in ["", "-1", "1.5", "soon", "1 2"] {
             assert_eq!(of(bad), None, "{bad}");
         }
-        // By the server's own clock, however wrong it is, or ours.
+        // By the server's own clock, however wrong, or by ours.
         let date = "Sat, 21 Nov 2026 08:41:32 GMT\r\nDate: Sat, 21 Nov 2026 08:41:";
         assert_eq!(of(&format!("{date}02 GMT")), Some(Duration::from_secs(30)));
         assert_eq!(

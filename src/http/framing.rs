@@ -2,15 +2,16 @@
 //!
 //! Decides, in the RFC's order:
 //! 1. HEAD, 1xx, 204, 304, 2xx to CONNECT: no body, whatever the fields say.
-//! 2. Transfer-Encoding: `chunked` last → chunks; no `chunked` → up to the close. It overrides any
-//!    Content-Length, and then the connection is not used again (section 6.1: request smuggling).
-//!    `gzip`, `x-gzip` and `deflate` before it are undone; another coding, or `chunked` before the end, is
-//!    refused: what the bytes would mean is unknown. `identity` (RFC 2616) and empty members say nothing;
-//!    `chunked, chunked` is read as one, as curl and node do.
-//! 3. Content-Length: decimal digits; a list or several fields of one and the same number is that number
-//!    (RFC 9110 section 8.6); different numbers are refused, since the end cannot be known.
-//! 4. Neither, or a Content-Length that is no number: up to the close. Section 6.3 has a client discard the latter; browsers
-//!    read what there is (Chromium's `HttpResponseHeaders::GetContentLength`), and no byte can be another response's.
+//! 2. Transfer-Encoding: `chunked` last → chunks; no `chunked` → up to the close. It overrides any Content-Length,
+//!    and then the connection is not used again (section 6.1: request smuggling). `gzip`, `x-gzip` and `deflate`
+//!    before it are decoded; another coding, or `chunked` before the end, is refused: the meaning of the bytes would
+//!    be unknown. `identity` (RFC 2616) and empty members are ignored; `chunked, chunked` is read as one, as in curl
+//!    and node.
+//! 3. Content-Length: decimal digits; a list or several fields with the same number count as that number (RFC 9110
+//!    section 8.6); different numbers are refused, since the end cannot be known.
+//! 4. Neither, or a Content-Length that is not a number: up to the close. Section 6.3 has a client discard the
+//!    latter; browsers read what there is (Chromium's `HttpResponseHeaders::GetContentLength`), and no byte can
+//!    belong to another response.
 //!
 //! Invariant: a body that ends with the connection never leaves it reusable.
 //! Limits: lengths below 2^63; at most `CODINGS_MAX` transfer codings.
@@ -23,9 +24,9 @@ use super::{Headers, HttpError, Method};
 pub(super) enum Extent {
     /// There is none.
     Nothing,
-    /// After so many bytes.
+    /// After this many bytes.
     Bytes(u64),
-    /// Where its last chunk says.
+    /// After its last chunk.
     Chunks,
     /// With the connection.
     Close,
@@ -39,11 +40,11 @@ pub(super) struct BodyPlan {
     pub(super) codings: Vec<Coding>,
     /// Whether the peer keeps the connection open after the message.
     pub(super) persistent: bool,
-    /// There is a Content-Length, and it is no number below 2^63.
+    /// There is a Content-Length, and it is not a number below 2^63.
     pub(super) has_bad_length: bool,
 }
 
-/// Reads the plan off a final response's head.
+/// Derives the plan from a final response's head.
 pub(super) fn plan(method: Method, status: u16, minor_version: u8, headers: &Headers) -> Result<BodyPlan, HttpError> {
     let mut persistent = persists(minor_version, headers);
     let is_tunnel = method == Method::Connect && matches!(status, 200..=299);
@@ -51,7 +52,8 @@ pub(super) fn plan(method: Method, status: u16, minor_version: u8, headers: &Hea
         return Ok(BodyPlan { extent: Extent::Nothing, codings: Vec::new(), persistent, has_bad_length: false });
     }
     let transfer = TransferEncoding::read(headers)?;
-    // Transfer-Encoding beside Content-Length, or in HTTP/1.0 at all, is faulty framing (RFC 9112 section 6.1).
+    // Transfer-Encoding together with Content-Length, or in HTTP/1.0 at all, is faulty framing (RFC 9112 section
+    // 6.1).
     if transfer.present && (minor_version == 0 || headers.get("content-length").is_some()) {
         persistent = false;
     }
@@ -88,7 +90,8 @@ impl TransferEncoding {
     }
 }
 
-/// What the one number says that all Content-Length fields and their members agree on, and whether one of them is none.
+/// The extent from the one number on which all Content-Length fields and their members agree, and whether one of them
+/// is not a number.
 fn content_length(headers: &Headers) -> Result<(Extent, bool), HttpError> {
     let (mut extent, mut is_bad) = (Extent::Close, false);
     for member in headers.all("content-length").flat_map(|value| value.split(|byte| *byte == b',')) {
@@ -101,7 +104,7 @@ fn content_length(headers: &Headers) -> Result<(Extent, bool), HttpError> {
     Ok((if is_bad { Extent::Close } else { extent }, is_bad))
 }
 
-/// Digits and nothing else, below 2^63.
+/// Only digits, below 2^63.
 fn decimal(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() {
         return None;
@@ -160,7 +163,7 @@ mod tests {
             let plan = plan(Method::Get, 200, 1, &head.expect("readable").headers).expect(bad);
             assert_eq!((plan.extent, plan.persistent, plan.has_bad_length), (Extent::Close, false, true), "{bad}");
         }
-        // What another field says is not looked at.
+        // The other field is ignored.
         assert_eq!(of("Content-Length: x\r\nTransfer-Encoding: chunked\r\n"), Ok((Extent::Chunks, false)));
     }
 

@@ -1,10 +1,11 @@
-//! How long a response may be used without asking again.
+//! How long a response may be used without revalidation.
 //!
-//! Decides: RFC 9111 section 4.2, as a private cache: `max-age`, or else Expires less Date, each less Age; `no-cache` and `no-store`
-//! are no time at all, and so is an Expires that is no date (section 5.3). Of a directive that comes twice the shorter one counts
-//! (section 4.2.1). A lifetime that nobody states is not guessed.
+//! Decides: RFC 9111 section 4.2, as a private cache: `max-age`, or else Expires minus Date, each minus Age;
+//! `no-cache` and `no-store` mean no time at all, and so does an Expires that is not a date (section 5.3). If a
+//! directive occurs twice, the shorter one counts (section 4.2.1). A lifetime that the response does not state is not
+//! guessed.
 //! Invariants: pure; no byte can cause a panic.
-//! Leaves to others: within which bounds it is believed (`frontier`).
+//! Leaves to others: the bounds within which it is believed (`frontier`).
 
 use super::Headers;
 use super::date::http_date;
@@ -25,7 +26,7 @@ fn lifetime(headers: &Headers, now: UnixTime) -> Option<Duration> {
             return Some(Duration::ZERO);
         }
         if name.eq_ignore_ascii_case(b"max-age") {
-            // One that is no number is stale (section 4.2.1).
+            // A value that is not a number is stale (section 4.2.1).
             let stated = parts.next().and_then(seconds).unwrap_or_default();
             max_age = Some(max_age.map_or(stated, |other| other.min(stated)));
         }
@@ -38,7 +39,7 @@ fn lifetime(headers: &Headers, now: UnixTime) -> Option<Duration> {
     })
 }
 
-/// Whole seconds, with or without quotes around them; what is too long is as long as can be said.
+/// Whole seconds, with or without quotes; too long a value is clamped to the maximum.
 fn seconds(value: &[u8]) -> Option<Duration> {
     let value = value.trim_ascii();
     let digits = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value);

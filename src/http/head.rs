@@ -2,23 +2,23 @@
 //!
 //! Decides, leniently where browsers and curl are and the head stays unambiguous:
 //!
-//! | what servers send | what becomes of it | after |
+//! | what servers send | result | source |
 //! |---|---|---|
-//! | one CRLF before the status line | dropped | RFC 9112 section 2.2 grants it to servers; late CRLFs on reused connections |
-//! | other junk before it, up to 4 bytes without whitespace | dropped, and the connection is not used again | Chromium skips 4 bytes; a byte order mark has 3 |
-//! | a document without a head | refused as HTTP/0.9 | RFC 9110 knows no such response; nothing tells what it is |
+//! | one CRLF before the status line | dropped | RFC 9112 section 2.2 allows it for servers; late CRLFs on reused connections |
+//! | other junk before it, up to 4 bytes without whitespace | dropped, and the connection is not reused | Chromium skips 4 bytes; a byte order mark has 3 |
+//! | a document without a head | refused as HTTP/0.9 | RFC 9110 has no such response; nothing states its type |
 //! | anything else | refused | another protocol |
-//! | a version of one digit (`HTTP/1 200`) | 1 as 1.0, 2 and 3 as 1.1, noted | Chromium and curl take it |
+//! | a version of one digit (`HTTP/1 200`) | 1 as 1.0, 2 and 3 as 1.1, noted | Chromium and curl accept it |
 //! | LF for CRLF | a line end | RFC 9112 section 2.2 |
 //! | tabs, several spaces, CR in the status line | separators | RFC 9112 section 4 |
 //! | no reason | an empty one | RFC 9112 section 4 |
 //! | NUL | refused | RFC 9110 section 5.5 |
 //!
-//! Invariants: the end is searched once over every byte, whatever the splits; no more than the caller's
-//! limit is gathered.
+//! Invariants: every byte is scanned once for the end, whatever the splits; no more than the caller's limit is
+//! buffered.
 //!
-//! Limits: versions 1.0 to 1.9 (RFC 9110 section 2.5); a status line that says 0.9 counts as 1.0, one that
-//! says 2.0 as 1.1. Both are noted, too.
+//! Limits: versions 1.0 to 1.9 (RFC 9110 section 2.5); a status line with version 0.9 counts as 1.0, one with 2.0 as
+//! 1.1. Both are noted, too.
 //!
 //! Leaves to others: the fields (`headers`).
 
@@ -26,11 +26,11 @@ use super::headers::split_line;
 use super::opening::{MAGIC, Opening};
 use super::{Headers, HttpError};
 
-/// What a head says.
+/// The content of a head.
 #[derive(Debug)]
 pub(super) struct Head {
     pub(super) minor_version: u8,
-    /// The status line says another version than 1.0 to 1.9.
+    /// The status line has another version than 1.0 to 1.9.
     pub(super) has_odd_version: bool,
     pub(super) status: u16,
     pub(super) reason: Vec<u8>,
@@ -47,10 +47,10 @@ impl Head {
     }
 }
 
-/// As many as nearly every head has.
+/// Enough for nearly every head.
 const HEAD_BYTES: usize = 512;
 
-/// Gathers a head's bytes until its empty line.
+/// Buffers a head's bytes until its empty line.
 #[derive(Default)]
 pub(super) struct HeadBuffer {
     /// From `HTTP/` on.
@@ -65,13 +65,13 @@ impl HeadBuffer {
         self.bytes.len()
     }
 
-    /// Takes bytes from `input`, at most to the head's end; whether that was reached.
+    /// Takes bytes from `input`, at most to the head's end; returns whether that was reached.
     pub(super) fn take(&mut self, input: &mut &[u8], bytes_max: usize) -> Result<bool, HttpError> {
         while self.bytes.is_empty() {
             let Some((byte, rest)) = input.split_first() else { return Ok(false) };
             *input = rest;
             if self.opening.take(*byte)? {
-                // A head comes line by line, and its memory at once.
+                // A head comes line by line, but its memory is reserved at once.
                 self.bytes.reserve(input.len().min(HEAD_BYTES) + MAGIC.len());
                 self.bytes.extend_from_slice(MAGIC);
             }
@@ -95,23 +95,23 @@ impl HeadBuffer {
         Ok(false)
     }
 
-    /// Whether bytes were dropped that nobody may send before a head.
+    /// Whether bytes were dropped that must not precede a head.
     pub(super) fn had_junk(&self) -> bool {
         self.opening.had_junk()
     }
 
-    /// What it means that the connection ends here.
+    /// The error if the connection ends here.
     pub(super) fn ended(&self) -> HttpError {
         if self.bytes.is_empty() { self.opening.ended() } else { HttpError::ClosedEarly }
     }
 
-    /// The bytes gathered; the buffer is ready for the next head.
+    /// The buffered bytes; the buffer is ready for the next head.
     pub(super) fn finish(&mut self) -> Vec<u8> {
         std::mem::take(self).bytes
     }
 }
 
-/// The status of a response whose head was kept whole, as it was read when it came.
+/// The status of a response whose head was kept whole, as parsed on receipt.
 pub fn status_of_head(head: &[u8]) -> Option<u16> {
     StatusLine::parse(split_line(head).0).ok().map(|line| line.status)
 }
@@ -124,7 +124,7 @@ struct StatusLine {
 }
 
 impl StatusLine {
-    /// A version and three digits are not negotiable.
+    /// A version and three digits are required.
     fn parse(line: &[u8]) -> Result<StatusLine, HttpError> {
         const BAD_VERSION: HttpError = HttpError::Malformed("unknown HTTP version");
         const BAD_STATUS: HttpError = HttpError::Malformed("status is not three digits from 100 to 999");
@@ -133,7 +133,7 @@ impl StatusLine {
         let (version, rest) = rest.split_at_checked(version_bytes).ok_or(BAD_VERSION)?;
         let (minor_version, has_odd_version) = match version {
             [b'1', b'.', minor] if minor.is_ascii_digit() => (minor - b'0', false),
-            // Who writes a status line and fields speaks HTTP/1, whatever it says.
+            // A peer that writes a status line and fields speaks HTTP/1, whatever the version says.
             b"0.9" | b"1" => (0, true),
             b"2.0" | b"2" | b"3" => (1, true),
             _ => return Err(BAD_VERSION),

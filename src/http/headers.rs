@@ -1,9 +1,9 @@
 //! Header fields.
 //!
-//! Decides: `httparse` reads fields as they should be; what it refuses goes, line by line, through a
-//! lenient reader that follows browsers and curl:
+//! Decides: `httparse` reads well-formed fields; fields that it refuses go, line by line, through a lenient reader
+//! that follows browsers and curl:
 //!
-//! | what servers send | what becomes of it | after |
+//! | what servers send | result | source |
 //! |---|---|---|
 //! | LF for CRLF | a line end | RFC 9112 section 2.2 |
 //! | CR inside a line | a space; in a field's name it voids the line | RFC 9112 section 2.2 |
@@ -14,8 +14,8 @@
 //! | obs-fold | joined by one space | RFC 9112 section 5.2 |
 //! | other odd bytes in names and values | kept | RFC 9110 section 5.5 |
 //!
-//! Invariants: where `httparse` accepts, the lenient reader gives the same fields (tested); a `Headers`
-//! owns exactly its names' and values' bytes, so it is no longer than the head.
+//! Invariants: if `httparse` accepts, the lenient reader gives the same fields (tested); a `Headers` owns exactly its
+//! names' and values' bytes, so it is no longer than the head.
 //!
 //! Limits: the caller's, on number and bytes of fields.
 
@@ -23,14 +23,14 @@ use std::borrow::Cow;
 
 use super::HttpError;
 
-/// Header fields in the order they came; names compare without case.
+/// Header fields in order of arrival; names compare without case.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Headers {
     bytes: Vec<u8>,
     fields: Vec<Field>,
 }
 
-/// Ends within `Headers::bytes`; each field's name starts where the last one's value ended.
+/// Ends within `Headers::bytes`; each field's name starts where the previous value ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Field {
     start: u32,
@@ -51,8 +51,8 @@ impl Headers {
         Ok(headers)
     }
 
-    /// The fields of a head that was kept whole, its first line included, as they were read when it came; none where
-    /// they cannot be read.
+    /// The fields of a head that was kept whole, its first line included, as parsed on receipt; none if they cannot
+    /// be read.
     pub fn of_head(head: &[u8]) -> Headers {
         Headers::parse(split_line(head).1, usize::MAX).unwrap_or_default()
     }
@@ -80,7 +80,7 @@ impl Headers {
         Some(list.into())
     }
 
-    /// Every (name, value) as it came.
+    /// Every (name, value) as received.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> + '_ {
         self.fields
             .iter()
@@ -150,7 +150,7 @@ pub(super) fn split_line(bytes: &[u8]) -> (&[u8], &[u8]) {
     (line.strip_suffix(b"\r").unwrap_or(line), rest)
 }
 
-/// Fields that `httparse` can hold on the stack at a time; heads with more take the lenient way.
+/// Fields that `httparse` can hold on the stack at a time; heads with more take the lenient path.
 const QUICK_FIELDS_MAX: usize = 64;
 
 fn quick_fields(bytes: &[u8]) -> Option<Headers> {
@@ -261,7 +261,7 @@ mod tests {
         }
     }
 
-    /// Up to the first empty line, as the head's end is found.
+    /// Up to the first empty line, where the head ends.
     fn cut(text: &[u8]) -> &[u8] {
         let mut rest = text;
         while !rest.is_empty() {

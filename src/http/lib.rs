@@ -1,19 +1,18 @@
-//! HTTP/1.1 as a client speaks it, without a socket: bytes in, facts out.
+//! HTTP/1.1 from the client's side, without a socket: bytes in, facts out.
 //!
-//! Decides: what a request looks like on the wire (`request`), where a response's head begins and ends and
-//! what its lines mean (`opening`, `head`, `headers`), how long its body is (`framing`, `chunked`), how one is read piece by piece
-//! (`response`), how content codings are undone within limits (`coding`), when to come again (`date`), what to ask by
-//! then (`validators`), how to log in (`credentials`),
-//! what a server wants to hear again (`cookie`).
+//! Decides: the bytes of a request (`request`), where a response's head begins and ends and what its lines mean
+//! (`opening`, `head`, `headers`), how long its body is (`framing`, `chunked`), how a response is read piece by piece
+//! (`response`), how content codings are decoded within limits (`coding`), when to retry (`date`), which validators
+//! to send (`validators`), how to log in (`credentials`), which cookies to send back (`cookie`).
 //!
-//! Why so: a parser without a socket is tested and simulated without one. What browsers and curl read, a
-//! crawler must read too, so the head is parsed leniently; what decides where a message *ends* is strict,
-//! because there a mistake hands one response's bytes to another URL.
+//! Why so: a parser without a socket is tested and simulated without one. A crawler must read what browsers and curl
+//! read, so the head is parsed leniently; the rules for where a message *ends* are strict, because a mistake there
+//! hands one response's bytes to another URL.
 //!
 //! Invariants: no byte from the network can panic; the result does not depend on how the bytes are split;
 //! time is linear in the bytes; memory is bounded by `Limits`, never by what a header announces.
 //!
-//! Limits: HTTP/1.0 and 1.1 alone; one response at a time (no pipelining); no upgrade.
+//! Limits: only HTTP/1.0 and 1.1; one response at a time (no pipelining); no upgrade.
 //!
 //! Leaves to others: connections, deadlines, redirects (`fetch`); what is stored (`warc`).
 //!
@@ -58,7 +57,8 @@ pub use validators::Validators;
 /// Limits on one response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Bytes of status line and header fields together; interim (1xx) heads count, and trailers once more.
+    /// Bytes of status line and header fields together; interim (1xx) heads count, and trailers have the same limit
+    /// again.
     pub header_bytes_max: usize,
     /// Number of header fields.
     pub header_count_max: usize,
@@ -66,7 +66,7 @@ pub struct Limits {
     pub body_wire_bytes_max: usize,
     /// Bytes of the body after content decoding.
     pub body_bytes_max: usize,
-    /// How many times longer decoding may make a body; what stays below 1 MiB is free of it.
+    /// How many times longer decoding may make a body; content below 1 MiB is exempt.
     pub decode_ratio_max: usize,
     /// Number of interim (1xx) responses before the final one.
     pub interim_count_max: usize,

@@ -1,12 +1,12 @@
-//! What comes before the status line, and whether one comes at all.
+//! What precedes the status line, and whether there is one.
 //!
-//! Decides: where `HTTP/` begins within the first bytes. A CRLF before it says nothing; up to `JUNK_BYTES_MAX` other
-//! bytes are junk. Whitespace is no junk: clients agree to refuse it there. What begins like a document is
-//! HTTP/0.9 (RFC 1945 section 6, "Simple-Response"), told apart from other protocols because it is counted by
-//! another name.
+//! Decides: where `HTTP/` begins within the first bytes. A CRLF before it is ignored; up to `JUNK_BYTES_MAX` other
+//! bytes are junk. Whitespace is not accepted as junk: clients agree to refuse it there. What begins like a document
+//! is HTTP/0.9 (RFC 1945 section 6, "Simple-Response"). It is distinguished from other protocols because it is
+//! counted under another name.
 //!
-//! Invariants: the verdict depends on the bytes alone, not on how they are split; no byte behind `HTTP/` is taken.
-//! Limits: `OPENING_BYTES_MAX` bytes are looked at.
+//! Invariants: the verdict depends only on the bytes, not on how they are split; no byte behind `HTTP/` is consumed.
+//! Limits: at most `OPENING_BYTES_MAX` bytes are read.
 
 use super::HttpError;
 
@@ -16,7 +16,7 @@ pub(super) const MAGIC: &[u8] = b"HTTP/";
 const JUNK_BYTES_MAX: usize = 4;
 const OPENING_BYTES_MAX: usize = JUNK_BYTES_MAX + MAGIC.len();
 
-/// The first bytes, until it is known what they are.
+/// The first bytes, until they are identified.
 #[derive(Default, Clone, Copy)]
 pub(super) struct Opening {
     bytes: [u8; OPENING_BYTES_MAX],
@@ -24,7 +24,7 @@ pub(super) struct Opening {
 }
 
 impl Opening {
-    /// Takes a byte; whether `HTTP/` is complete with it.
+    /// Takes a byte; returns whether it completes `HTTP/`.
     pub(super) fn take(&mut self, byte: u8) -> Result<bool, HttpError> {
         if let Some(place) = self.bytes.get_mut(self.length) {
             *place = byte;
@@ -40,17 +40,17 @@ impl Opening {
                 is_open = true;
             }
         }
-        // Whitespace may yet turn out to precede a document.
+        // A document may still follow the whitespace.
         is_open |= self.text().is_empty() && self.length < OPENING_BYTES_MAX;
         if is_open { Ok(false) } else { Err(self.refusal()) }
     }
 
-    /// Once `HTTP/` is complete: whether what precedes it is neither nothing nor a CRLF.
+    /// Once `HTTP/` is complete: whether anything other than a CRLF precedes it.
     pub(super) fn had_junk(&self) -> bool {
         !matches!(self.seen(), b"HTTP/" | b"\r\nHTTP/")
     }
 
-    /// What it means that the connection ends here.
+    /// The error if the connection ends here.
     pub(super) fn ended(&self) -> HttpError {
         let text = self.text();
         if MAGIC.starts_with(text) { HttpError::ClosedEarly } else { self.refusal() }
@@ -64,7 +64,7 @@ impl Opening {
         self.bytes.get(..self.length).unwrap_or(&self.bytes)
     }
 
-    /// What was seen, without byte order mark and whitespace before it.
+    /// The bytes so far, without leading byte order mark and whitespace.
     fn text(&self) -> &[u8] {
         let seen = self.seen();
         seen.strip_prefix("\u{feff}".as_bytes()).unwrap_or(seen).trim_ascii_start()
@@ -79,7 +79,7 @@ fn may_precede(junk: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// Whether a head begins in `text`, and whether junk came before it; `None` while that is open.
+    /// Whether a head begins in `text`, and whether junk preceded it; `None` while undecided.
     fn of(text: &[u8]) -> Result<Option<bool>, HttpError> {
         let mut opening = Opening::default();
         for byte in text {

@@ -1,11 +1,12 @@
-//! Where a response leads.
+//! The target of a redirect.
 //!
-//! Decides: which statuses redirect by their Location field (RFC 9110 section 15.4): 300 only offers a choice, 304 has none.
+//! Decides: which statuses redirect by their Location field (RFC 9110 section 15.4): 300 only offers a choice, 304
+//! has none.
 //! Leaves to others: whether it is followed (`shard`).
 
 use ringcrawl_url::{Url, text_of_bytes};
 
-/// What the Location field of a response to `url` names, where its status makes that a redirect.
+/// The target in the Location field of a response to `url`, if its status is a redirect.
 pub fn redirect_target(url: &Url, status: u16, location: Option<&[u8]>) -> Option<Url> {
     if !matches!(status, 301 | 302 | 303 | 307 | 308) {
         return None;
@@ -23,7 +24,7 @@ mod tests {
         let target = |status, location: &[u8]| redirect_target(&url, status, Some(location)).map(|to| to.to_string());
         assert_eq!(target(301, b" ../e ").as_deref(), Some("http://a.example/e"));
         assert_eq!(target(308, b"//b.example").as_deref(), Some("http://b.example/"));
-        // Bytes of no UTF-8 are sent as they are, those of UTF-8 too.
+        // Bytes that are not UTF-8 are sent unchanged, and so are those that are.
         for (location, to) in [
             (&b"/caf\xe9?\xe4=\xfc"[..], "http://a.example/caf%E9?%E4=%FC"),
             (b"caf\xe9/\xc3\xa9", "http://a.example/b/caf%E9/%C3%A9"),

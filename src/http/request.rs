@@ -1,26 +1,25 @@
 //! A request as bytes.
 //!
-//! Decides: which fields a crawler sends, and in which order; that `deflate` is understood but not offered,
-//! because servers disagree whether it means zlib (RFC 9110 section 8.4.1.2) or bare deflate, and whoever
-//! has deflate has gzip.
+//! Decides: which fields a crawler sends, and in which order; that `deflate` is understood but not offered, because
+//! servers disagree whether it means zlib (RFC 9110 section 8.4.1.2) or bare deflate, and every server with deflate
+//! also has gzip.
 //!
-//! Invariants: exactly one request line and one empty line, whatever the caller passes: a byte that could
-//! end a line early (CR, LF, NUL, any other control) is removed from values and percent-encoded in the
-//! target, and a field whose name is no token (RFC 9110 section 5.6.2) is left out. No body, so no framing
-//! field; a caller cannot add one.
+//! Invariants: exactly one request line and one empty line, whatever the caller passes: a byte that could end a line
+//! early (CR, LF, NUL, any other control) is removed from values and percent-encoded in the target, and a field whose
+//! name is not a token (RFC 9110 section 5.6.2) is omitted. No body, so no framing field; a caller cannot add one.
 //!
 //! Limits: GET and HEAD with origin-form or absolute-form targets, CONNECT (RFC 9112 section 3.2).
 
 use ringcrawl_url::Url;
 
-/// What is asked of the resource.
+/// The request method.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Method {
     /// The representation.
     Get,
-    /// Its head alone; the response has no body whatever its fields say.
+    /// Only its head; the response has no body whatever its fields say.
     Head,
-    /// A tunnel to it, of a proxy; a 2xx response has no body whatever its fields say (RFC 9110 section 9.3.6).
+    /// A tunnel to it through a proxy; a 2xx response has no body whatever its fields say (RFC 9110 section 9.3.6).
     Connect,
 }
 
@@ -40,16 +39,16 @@ impl Method {
 pub struct Request<'a> {
     /// GET or HEAD.
     pub method: Method,
-    /// Gives request target and Host.
+    /// Determines request target and Host.
     pub url: &'a Url,
     /// User-Agent (RFC 9110 section 10.1.5).
     pub user_agent: &'a str,
     /// From, the operator's mail address (RFC 9110 section 10.1.2); empty: not sent.
     pub from: &'a str,
     /// More fields, such as those of `Validators`. `Accept` and `Accept-Encoding` replace the default; Host,
-    /// User-Agent, From, Connection and what frames a body are not the caller's and are left out.
+    /// User-Agent, From, Connection and body framing fields are reserved and are dropped.
     pub extra: &'a [(&'a str, &'a [u8])],
-    /// Nothing more will be asked on this connection (RFC 9112 section 9.6): the server need not wait for it.
+    /// The last request on this connection (RFC 9112 section 9.6): the server need not wait for another.
     pub last: bool,
 }
 
@@ -86,7 +85,7 @@ impl Request<'_> {
                 push_field(&mut bytes, name, value);
             }
         }
-        // The default of HTTP/1.1, said aloud for servers that answer 1.0 (RFC 9112 section 9.3).
+        // The default of HTTP/1.1, sent explicitly for servers that answer 1.0 (RFC 9112 section 9.3).
         push_field(&mut bytes, "Connection", if self.last { b"close" } else { b"keep-alive" });
         bytes.extend_from_slice(b"\r\n");
         bytes
@@ -108,11 +107,11 @@ pub fn connect_request(authority: &str, user_agent: &str, authorization: Option<
     bytes
 }
 
-/// Sent unless the caller has its own. Pages first; anything is taken. The codings by preference.
+/// Sent unless the caller sets its own. Pages come first; anything is accepted. The codings by preference.
 const DEFAULTS: [(&str, &str); 2] =
     [("Accept", "text/html,application/xhtml+xml,*/*;q=0.8"), ("Accept-Encoding", "zstd, br, gzip")];
 
-/// Ours alone.
+/// Only set here.
 const RESERVED: [&str; 11] = [
     "Host",
     "User-Agent",
@@ -127,7 +126,7 @@ const RESERVED: [&str; 11] = [
     "Expect",
 ];
 
-/// A canonical URL holds nothing but visible ASCII here; should one ever not, it is encoded, not trusted.
+/// A canonical URL contains only visible ASCII here; any other byte is encoded, not trusted.
 fn push_target(bytes: &mut Vec<u8>, target: &str) {
     for byte in target.bytes() {
         if byte.is_ascii_graphic() {
@@ -143,7 +142,7 @@ fn push_field(bytes: &mut Vec<u8>, name: &str, value: &[u8]) {
     bytes.extend_from_slice(b": ");
     let value = value.trim_ascii();
     let is_stray = |byte: &u8| byte.is_ascii_control() && *byte != b'\t';
-    // Many bytes at a time where there is none, as nearly always.
+    // Checks many bytes at a time; there is nearly always none.
     if value.iter().fold(false, |any, byte| any | is_stray(byte)) {
         bytes.extend(value.iter().filter(|byte| !is_stray(byte)));
     } else {

@@ -1,14 +1,14 @@
-//! A response, read piece by piece.
+//! Reads a response piece by piece.
 //!
-//! Decides: when a response is complete, what is kept of one that never gets there, and whether its
-//! connection may carry another. Interim responses (1xx) are skipped; 101 is refused, nobody asked for it.
+//! Decides: when a response is complete, what is kept of one that never completes, and whether its connection may
+//! carry another. Interim responses (1xx) are skipped; 101 is refused, because we never request an upgrade.
 //!
-//! Why so: what came before a break is worth storing when marked, so framing that breaks after the first
-//! body byte gives a truncated response (`Unspecified`), and only what breaks before gives an error.
+//! Why so: data received before a break is worth storing if marked. So framing that breaks after the first body byte
+//! gives a truncated response (`Unspecified`), and only an earlier break gives an error.
 //!
-//! Invariants: every byte is looked at once; the result is the same for every split of the bytes; the body
-//! holds at most `body_wire_bytes_max` bytes, and a length that a peer announces reserves eight times what has come, or 512 bytes;
-//! whatever is truncated, followed by stray bytes or ended by the close is not `keep_alive`.
+//! Invariants: every byte is examined once; the result is the same for every split of the bytes; the body holds at
+//! most `body_wire_bytes_max` bytes, and an announced length reserves eight times the received bytes, or 512 bytes; a
+//! response that is truncated, followed by stray bytes or ended by the close is not `keep_alive`.
 //!
 //! Limits: `Limits`; interim heads share `header_bytes_max` with the final one, and their number is bounded.
 //!
@@ -27,23 +27,23 @@ use ringcrawl_base::{Failure, Truncated};
 pub struct Response {
     /// 200–999: interim responses are not handed out.
     pub status: u16,
-    /// The reason phrase as it came, without whitespace around it; not always text.
+    /// The reason phrase as received, without whitespace around it; not always text.
     pub reason: Vec<u8>,
-    /// The x of HTTP/1.x; a status line that says 0.9 counts as 1.0, one that says 2.0 as 1.1.
+    /// The x of HTTP/1.x; a status line with version 0.9 counts as 1.0, one with 2.0 as 1.1.
     pub minor_version: u8,
-    /// The status line says another version than 1.0 to 1.9.
+    /// The status line has another version than 1.0 to 1.9.
     pub has_odd_version: bool,
-    /// There is a Content-Length that is no number, and the body goes up to the close.
+    /// There is a Content-Length that is not a number, and the body goes up to the close.
     pub has_bad_length: bool,
-    /// The header fields; trailers are not among them (RFC 9110 section 6.5.1).
+    /// The header fields, without trailers (RFC 9110 section 6.5.1).
     pub headers: Headers,
     /// Status line to empty line inclusive, as received.
     pub head_bytes: Vec<u8>,
     /// After transfer decoding, before content decoding.
     pub body: Vec<u8>,
-    /// What said where the body ends.
+    /// What determined the end of the body.
     pub framing: Framing,
-    /// Why the body is not all of it.
+    /// Why the body is incomplete.
     pub truncated: Option<Truncated>,
     /// Whether the connection may carry another request.
     pub keep_alive: bool,
@@ -51,7 +51,7 @@ pub struct Response {
     pub wire_bytes: u64,
 }
 
-/// What said where the body ends.
+/// What determined the end of the body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Framing {
     /// Content-Length.
@@ -94,7 +94,7 @@ pub enum HttpError {
     /// More bytes, fields or interim heads than `Limits` allows.
     #[error("response head too large")]
     HeadTooLarge,
-    /// Content-Length is several numbers.
+    /// Content-Length has several different numbers.
     #[error("conflicting Content-Length")]
     ContentLength,
     /// A transfer coding that is unknown or misplaced.
@@ -103,13 +103,13 @@ pub enum HttpError {
     /// The chunked framing is broken before the first byte of the body.
     #[error("invalid chunked framing")]
     Chunk,
-    /// 101: the peer switched to a protocol that was not asked for.
+    /// 101: the peer switched to a protocol that was not requested.
     #[error("unasked 101 Switching Protocols")]
     Upgrade,
 }
 
 impl HttpError {
-    /// The way of ending that this is counted as.
+    /// The failure under which this is counted.
     pub const fn failure(self) -> Failure {
         match self {
             HttpError::ClosedEarly => Failure::ClosedEarly,
@@ -130,7 +130,7 @@ impl HttpError {
 pub enum Progress {
     /// It does.
     More,
-    /// It is complete, or cut at a limit: `into_response` has it.
+    /// It is complete, or cut at a limit: `into_response` returns it.
     Done,
 }
 
@@ -146,7 +146,7 @@ pub struct ResponseReader {
     body: Vec<u8>,
     truncated: Option<Truncated>,
     started: bool,
-    /// Something happened after which the connection is of no more use.
+    /// The connection is unusable after what happened on it.
     spent: bool,
     wire_bytes: u64,
 }
@@ -169,11 +169,12 @@ enum State {
     Failed(HttpError),
 }
 
-/// What a Content-Length may reserve when next to nothing of the body has come: a server that drips holds no more.
+/// What a Content-Length may reserve when almost nothing of the body has arrived: a slow server holds no more.
 const RESERVE_BYTES_MIN: usize = 512;
-/// How many times what has come with the head a Content-Length may reserve: a page that is sent at once is copied once.
+/// What a Content-Length may reserve, as a multiple of the bytes that came with the head: a page that is sent at once
+/// is copied once.
 const RESERVE_RATIO: usize = 8;
-/// What it may reserve at most: more is asked for when it comes.
+/// The most that it may reserve: more is allocated when data arrives.
 const RESERVE_BYTES_MAX: usize = 48 << 10;
 
 impl ResponseReader {
@@ -195,9 +196,9 @@ impl ResponseReader {
         }
     }
 
-    /// Takes all of `bytes`. Those after the message's end are noted: the connection must not be reused.
+    /// Takes all of `bytes`. Bytes after the message's end are noted: the connection must not be reused.
     ///
-    /// An error is final: every later call gives it again.
+    /// An error is final: every later call returns it again.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<Progress, HttpError> {
         self.started |= !bytes.is_empty();
         let mut rest = bytes;
@@ -219,8 +220,8 @@ impl ResponseReader {
         }
     }
 
-    /// The peer closed: what the close delimits is complete, what is short of its length is truncated
-    /// (RFC 9112 section 8), and without a head there is nothing.
+    /// The peer closed: a body delimited by the close is complete, one shorter than its length is truncated (RFC 9112
+    /// section 8), and without a head there is no response.
     pub fn end_of_stream(&mut self) -> Result<Progress, HttpError> {
         self.spent = true;
         match &self.state {
@@ -236,8 +237,8 @@ impl ResponseReader {
         Ok(Progress::Done)
     }
 
-    /// The hands stop here (deadline, reset): what came is kept and marked. Without a head, or when the
-    /// response is already complete, nothing changes.
+    /// The hands stop here (deadline, reset): received data is kept and marked. Without a head, or if the response is
+    /// already complete, nothing changes.
     pub fn cut(&mut self, why: Truncated) {
         if self.has_head() && !matches!(self.state, State::Done) {
             self.stop(Some(why));
@@ -254,8 +255,8 @@ impl ResponseReader {
         self.head.as_ref().filter(|_| self.has_head()).map(|head| head.head.status)
     }
 
-    /// Bytes of memory that it holds at most when up to `more` bytes have come besides. The head counts three times: its
-    /// bytes, its fields, and what is made of them.
+    /// The maximum memory held after up to `more` further bytes. The head counts three times: its bytes, its fields,
+    /// and data derived from them.
     pub fn memory_after(&self, more: usize) -> usize {
         let head = self.head.as_ref().map_or(self.gathering.len(), |head| head.head_bytes.len());
         let more = match self.state {
@@ -269,28 +270,28 @@ impl ResponseReader {
         head * 3 + body
     }
 
-    /// Whether there are transfer codings besides chunked, which `into_response` undoes.
+    /// Whether there are transfer codings other than chunked, which `into_response` decodes.
     pub fn has_transfer_coding(&self) -> bool {
         self.head.as_ref().is_some_and(|head| !head.codings.is_empty())
     }
 
-    /// Undone, the body is `bytes_max` bytes long at most, beside the other limits.
+    /// Sets a further limit: the decoded body has at most `bytes_max` bytes.
     pub fn undo_at_most(&mut self, bytes_max: usize) {
         self.limits.body_wire_bytes_max = self.limits.body_wire_bytes_max.min(bytes_max);
     }
 
-    /// Whether nothing came besides one sound response, so far.
+    /// Whether only one valid response has been received so far.
     pub fn is_clean(&self) -> bool {
         !self.spent
     }
 
-    /// Whether any byte has come.
+    /// Whether any byte has arrived.
     pub fn started(&self) -> bool {
         self.started
     }
 
-    /// The response; `None` before its head is complete, and after an error. One that is not done counts as
-    /// cut by a disconnect.
+    /// The response; `None` before its head is complete, and after an error. One that is not done counts as cut by a
+    /// disconnect.
     pub fn into_response(mut self) -> Option<Response> {
         self.cut(Truncated::Disconnect);
         if !self.has_head() {
@@ -319,14 +320,14 @@ impl ResponseReader {
         })
     }
 
-    /// Takes at least one byte of `rest`, or leaves the state it was in.
+    /// Takes at least one byte of `rest`, or leaves the current state.
     fn step(&mut self, rest: &mut &[u8]) -> Result<(), HttpError> {
         let room = self.limits.body_wire_bytes_max.saturating_sub(self.body.len());
         match &mut self.state {
             State::Head => {
                 let bytes_max = self.limits.header_bytes_max.saturating_sub(self.interim_bytes);
                 if self.gathering.take(rest, bytes_max)? {
-                    // Who sends junk may have sent it of another message: nothing more is taken from there.
+                    // The junk may belong to another message: the connection is not reused.
                     self.spent |= self.gathering.had_junk();
                     let head_bytes = self.gathering.finish();
                     self.head_complete(head_bytes, rest.len())?;
@@ -414,7 +415,7 @@ impl ResponseReader {
         self.truncated = self.truncated.or(truncated);
     }
 
-    /// Grows by doubling, but never beyond the limit as `Vec` alone would.
+    /// Grows by doubling, but, unlike `Vec`, never beyond the limit.
     fn append(&mut self, data: &[u8]) {
         let needed = self.body.len() + data.len();
         if needed > self.body.capacity() {

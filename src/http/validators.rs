@@ -1,23 +1,23 @@
-//! Validators: what a response is asked for by when it is wanted only if it changed (RFC 9110 section 13.1).
+//! Validators for conditional requests: the response is sent only if it has changed (RFC 9110 section 13.1).
 //!
-//! Decides: ETag and Last-Modified are sent back as they came, also where they are not quoted or no date: servers
-//! compare text, and whoever sent it knows it again. Both are sent when both are there: a server that knows the first
-//! ignores the second (section 13.1.3). An ETag of `*` is left out: as If-None-Match it would mean "any" (section 13.1.2).
-//! The answer to "nothing changed" is 304, which has no body whatever its fields say (RFC 9112 section 6.3).
+//! Decides: ETag and Last-Modified are sent back as received, even if unquoted or not a date: servers compare text,
+//! and the sender recognizes its own. Both are sent if both exist: a server that supports the first ignores the
+//! second (section 13.1.3). An ETag of `*` is omitted: as If-None-Match it would mean "any" (section 13.1.2). The
+//! answer to "nothing changed" is 304, which has no body whatever its fields say (RFC 9112 section 6.3).
 //!
-//! Limits: values of `VALUE_BYTES_MAX` bytes; longer ones are left out.
-//! Leaves to others: which URLs are asked for again, and when.
+//! Limits: values of `VALUE_BYTES_MAX` bytes; longer ones are omitted.
+//! Leaves to others: which URLs are requested again, and when.
 
 use super::Headers;
 
-/// What is known of the version of a resource that one has.
+/// Identifies the version of a resource that we have.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Validators {
     etag: Option<Box<[u8]>>,
     last_modified: Option<Box<[u8]>>,
 }
 
-/// Entity tags are hashes and version numbers; a kilobyte is none.
+/// Entity tags are hashes and version numbers; a kilobyte is not one.
 const VALUE_BYTES_MAX: usize = 512;
 
 impl Validators {
@@ -29,12 +29,12 @@ impl Validators {
         }
     }
 
-    /// Whether there is nothing to ask by.
+    /// Whether there is no validator.
     pub fn is_empty(&self) -> bool {
         self.etag.is_none() && self.last_modified.is_none()
     }
 
-    /// The fields that a request carries for them.
+    /// The request fields for them.
     pub fn fields(&self) -> impl Iterator<Item = (&'static str, &[u8])> {
         let if_none_match = self.etag.as_deref().map(|etag| ("If-None-Match", etag));
         let if_modified_since = self.last_modified.as_deref().map(|date| ("If-Modified-Since", date));
@@ -42,7 +42,7 @@ impl Validators {
     }
 }
 
-/// A field's value, when it can stand in a request as it is.
+/// A field's value, if it can be sent in a request unchanged.
 fn usable(headers: &Headers, name: &str) -> Option<Box<[u8]>> {
     let value = headers.get(name)?;
     let stands = !value.is_empty() && value.len() <= VALUE_BYTES_MAX && !value.iter().any(u8::is_ascii_control);
@@ -103,7 +103,7 @@ mod tests {
             "{text}"
         );
 
-        // RFC 9112 section 6.3: no body, whatever the fields announce; the connection goes on.
+        // RFC 9112 section 6.3: no body, whatever the fields announce; the connection stays usable.
         for framing in ["Content-Length: 5", "Transfer-Encoding: chunked", "X: y"] {
             let answer = response(&format!("HTTP/1.1 304 Not Modified\r\nETag: \"2\"\r\n{framing}\r\n\r\n"));
             assert_eq!((answer.status, answer.framing, answer.body.len()), (304, Framing::None, 0));

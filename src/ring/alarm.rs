@@ -1,8 +1,9 @@
-//! An alarm that can be moved: what a shard's timers are made of.
+//! A movable alarm: the building block of a shard's timers.
 //!
 //! Decides: one sleep at a time, until the earliest instant asked for. Setting the alarm earlier wakes the sleeper,
-//! which goes to sleep again; setting it later changes nothing. So an idle shard sleeps in pieces of [`SLEEP_MAX`], after which
-//! it looks whether the machine was suspended meanwhile. Short naps would wake each of 64 shards hundreds of times a second.
+//! which goes to sleep again; setting it later changes nothing. An idle shard sleeps in pieces of [`SLEEP_MAX`], and
+//! after each checks whether the machine was suspended. Short naps would wake each of 64 shards hundreds of times a
+//! second.
 //! Invariants: `wait` never returns before the alarm's instant, and turns the alarm off as it returns.
 //! Limits: accurate to about two milliseconds, like the runtime's timer; one `wait` at a time, on the alarm's own
 //! thread.

@@ -1,11 +1,12 @@
-//! The shard's receive blocks: a bounded number of equal size, lent to the kernel and to whoever reads what arrived.
+//! The shard's receive blocks: a bounded number of equal size, lent to the kernel and to readers of the received
+//! data.
 //!
-//! Decides: blocks are given to the kernel as a group (`group`). A pending receive holds no memory: the kernel takes a
-//! block when it has something to put into it. So memory follows what arrives at one time, not the number of open
-//! connections, and few blocks are reused again and again, which keeps them in the caches.
-//! There are as many blocks as were ever needed at once. When the kernel finds none (ENOBUFS), their number doubles, up
-//! to `count_max`; beyond that, a receive waits for a block, and each block that comes back lets one of them try again.
-//! How many blocks the kernel holds is an estimate, so now and then some waiters are allowed to try as well.
+//! Decides: blocks are given to the kernel as a group (`group`). A pending receive holds no memory: the kernel takes
+//! a block when it has data for it. So memory depends on what arrives at one time, not on the number of open
+//! connections, and few blocks are reused again and again, which keeps them in the caches. There are as many blocks
+//! as were ever needed at once. When the kernel finds none (ENOBUFS), their number doubles, up to `count_max`; beyond
+//! that, a receive waits for a block, and each returned block lets one of them try again. How many blocks the kernel
+//! holds is an estimate, so now and then some waiters are allowed to try as well.
 //!
 //! Invariants: a block is with the kernel or with one holder; the bytes shown are those that the last operation wrote;
 //! a block outlives every receive that may take it, since each holds the pool. A group number is used once per thread,
@@ -74,7 +75,7 @@ impl BufferPool {
         Ok(pool)
     }
 
-    /// Blocks held by someone right now.
+    /// Blocks currently held.
     pub fn lent(&self) -> usize {
         self.shared.lent.get()
     }
@@ -104,8 +105,8 @@ impl BufferPool {
         self.shared.group.number()
     }
 
-    /// What to do when someone waits for a block, repeated for as long as it lasts: give back blocks that are not
-    /// needed.
+    /// Sets the callback for a shortage of blocks: it gives back unneeded blocks, and runs repeatedly while any
+    /// receive waits.
     pub fn when_dry(&self, give_back: impl Fn() + 'static) {
         self.shared.when_dry.replace(Some(Box::new(give_back)));
     }
@@ -166,7 +167,7 @@ impl Shared {
     }
 }
 
-/// While someone waits: asks for blocks back, and lets some waiters try.
+/// While any receive waits: asks for blocks back, and lets some waiters try.
 async fn watch(shared: Weak<Shared>) {
     loop {
         sleep_until(now() + RETRY).await;
@@ -187,9 +188,9 @@ async fn watch(shared: Weak<Shared>) {
     }
 }
 
-/// How often waiters are looked after.
+/// How often waiters are checked.
 const RETRY: Duration = Duration::from_millis(5);
-/// How many of them may then try, although no block is known to have come back.
+/// How many of them may then try, although no block is known to be back.
 const RETRY_COUNT: usize = 16;
 
 /// One block, owned exclusively by its holder; returned when dropped.
@@ -210,7 +211,7 @@ impl Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         let mut block = std::mem::take(&mut self.block);
-        // From here on its heap memory stays untouched until the kernel says that it has filled it.
+        // From here on its heap memory stays untouched until the kernel reports that it has filled it.
         self.home.group.put(&mut block, self.number);
         if let Some(place) = self.home.blocks.borrow_mut().get_mut(usize::from(self.number)) {
             *place = Some(block);
@@ -220,7 +221,7 @@ impl Drop for Buffer {
     }
 }
 
-/// Largest block: more than a socket's receive buffer brings at once is of no use.
+/// Largest block: more than a socket's receive buffer holds is useless.
 const BLOCK_BYTES_MAX: u32 = 1 << 30;
 
 thread_local! {

@@ -1,11 +1,12 @@
-//! The real clock: the only place where an `Instant` or a `UnixTime` is read rather than given.
+//! The real clock: the only place that reads an `Instant` or a `UnixTime` instead of getting it as an argument.
 //!
-//! Decides: instants count from the first call in this process and are the same for all threads. They go by CLOCK_BOOTTIME,
-//! which nobody sets and which goes on while the machine is suspended: what was true for so long is not true after a night's sleep.
+//! Decides: instants count from the first call in this process and are the same for all threads. They use
+//! CLOCK_BOOTTIME, which cannot be set and continues while the machine is suspended: a fact with a lifetime expires
+//! during suspension.
 //! Invariants: `now` never goes backwards, neither within a thread nor between threads.
-//! Limits: `sleep_until` is accurate to a millisecond; it is for the shard's own waits, not for individual fetches. The runtime's
-//! timers stand still while the machine is suspended, so whoever sleeps for long looks at the clock each [`SLEEP_MAX`]. In a
-//! virtual machine that is paused from outside all its clocks stand still, and the wall clock is set afterwards.
+//! Limits: `sleep_until` is accurate to a millisecond; it is for the shard's own waits, not for individual fetches.
+//! The runtime's timers stop while the machine is suspended, so a long sleep checks the clock every [`SLEEP_MAX`]. In
+//! a virtual machine that is paused from outside, all clocks stop, and the wall clock is set afterwards.
 //! Leaves to others: the virtual clock (`lab`).
 
 use std::sync::OnceLock;
@@ -25,7 +26,7 @@ fn since_boot() -> Duration {
     clock_time(libc::CLOCK_BOOTTIME).unwrap_or_default()
 }
 
-/// How the wall clock stands to the clock of instants now.
+/// The current offset between the wall clock and the clock of instants.
 pub fn wall_clock() -> WallClock {
     WallClock::reading(now(), unix_now())
 }
@@ -36,7 +37,7 @@ pub fn unix_now() -> UnixTime {
     UnixTime::from_micros(u64::try_from(since_epoch.as_micros()).unwrap_or(u64::MAX))
 }
 
-/// Sleeps on this shard's runtime until `at`; at once when it has passed.
+/// Sleeps on this shard's runtime until `at`; returns at once if it has passed.
 pub async fn sleep_until(at: Instant) {
     loop {
         let wait = at.since(now()).min(SLEEP_MAX);
@@ -48,7 +49,7 @@ pub async fn sleep_until(at: Instant) {
     }
 }
 
-/// So late at most is noticed that the machine was suspended.
+/// The longest time before a suspension of the machine is noticed.
 pub(super) const SLEEP_MAX: Duration = Duration::from_secs(30);
 
 #[cfg(test)]

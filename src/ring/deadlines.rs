@@ -4,9 +4,10 @@
 //! guards, raises their flag and ends the connection of their descriptor, so that the pending operation completes and
 //! its memory comes back. Each guard has one timer entry, corrected when it falls due (a deadline nearly always moves
 //! later), so moving a deadline costs nothing.
-//! Invariants: nothing expires early but by [`Deadlines::pass`] and [`Deadlines::end_all`], and everything within two ticks of 16 ms after its time; while a guard stays
-//! expired, what is in flight is cancelled repeatedly, in case an operation slipped by; the heap holds about two
-//! entries per guard at most. The alarm goes off at most once per tick, and only when an entry falls due.
+//! Invariants: nothing expires early except by [`Deadlines::pass`] and [`Deadlines::end_all`], and everything within
+//! two ticks of 16 ms after its time; while a guard stays expired, operations in flight are cancelled repeatedly, in
+//! case one slipped by; the heap holds at most about two entries per guard. The alarm goes off at most once per tick,
+//! and only when an entry falls due.
 //! Limits: 16 ms; a fetch's deadlines are seconds.
 
 use std::cell::{Cell, RefCell};
@@ -19,7 +20,7 @@ use std::rc::{Rc, Weak};
 use super::{Alarm, Socket, now, op, task};
 use ringcrawl_base::time::{Duration, Instant};
 
-/// Shortest time between two looks for expired guards.
+/// Shortest time between two checks for expired guards.
 const TICK: Duration = Duration::from_millis(16);
 /// Time between two cancels of the same operation.
 const AGAIN: Duration = Duration::from_millis(100);
@@ -40,7 +41,7 @@ struct Shared {
 }
 
 struct Target {
-    /// What to cancel on; `None` without a guard.
+    /// The descriptor to cancel on; `None` without a guard.
     fd: Option<Rc<OwnedFd>>,
     expired: bool,
 }
@@ -75,7 +76,7 @@ impl Deadlines {
         Guard { shared: self.shared.clone(), slot }
     }
 
-    /// The deadline of a living guard is over now; `slot` is [`Guard::slot`].
+    /// Makes the deadline of a living guard pass now; `slot` is [`Guard::slot`].
     pub fn pass(&self, slot: usize) {
         if let Some(Target { fd: Some(fd), expired }) = self.shared.targets.borrow_mut().get_mut(slot)
             && !std::mem::replace(expired, true)
@@ -87,7 +88,7 @@ impl Deadlines {
         }
     }
 
-    /// Ends what is done under all guards of now, as if their time had come.
+    /// Ends the operations under all current guards, as if their time had come.
     pub fn end_all(&self) {
         let (mut due, again) = (self.shared.due.borrow_mut(), now() + AGAIN);
         for (slot, target) in self.shared.targets.borrow_mut().iter_mut().enumerate() {
@@ -113,7 +114,7 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// What [`Deadlines::pass`] knows it by, while it lives.
+    /// The slot by which [`Deadlines::pass`] identifies it while it lives.
     pub fn slot(&self) -> usize {
         self.slot
     }
@@ -131,7 +132,7 @@ impl Guard {
         self.shared.targets.borrow().get(self.slot).is_some_and(|target| target.expired)
     }
 
-    /// An error when expired; asked before each operation, since a cancel meets only those under way.
+    /// An error when expired. Called before each operation, since a cancel only affects those in flight.
     pub(super) fn check(&self) -> io::Result<()> {
         if self.is_expired() { Err(op::cancelled()) } else { Ok(()) }
     }
@@ -175,7 +176,7 @@ async fn tick(shared: Weak<Shared>, alarm: Rc<Alarm>) {
     }
 }
 
-/// What falls due when: plain, without a clock.
+/// Which entry falls due when: plain data, without a clock.
 #[derive(Default)]
 struct Due {
     slots: Vec<Slot>,
@@ -220,7 +221,7 @@ impl Due {
         self.live -= 1;
     }
 
-    /// When to look next; nothing falls due before that.
+    /// When to check next; nothing falls due before that.
     fn earliest(&self) -> Option<Instant> {
         self.heap.peek().map(|Reverse((at, _))| *at)
     }
@@ -310,7 +311,7 @@ mod tests {
         }
     }
 
-    /// A peer that goes on sending, and one that is silent; a deadline that is moved afterwards stays over.
+    /// A peer that keeps sending, and one that is silent; a deadline that is moved afterwards stays expired.
     #[test]
     fn all_end_at_once_when_nobody_wants_them() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("bind");

@@ -1,15 +1,15 @@
-//! The shard's ring, and what is in flight on it.
+//! The shard's ring, and the operations in flight on it.
 //!
 //! Decides: DEFER_TASKRUN: the kernel finishes an operation when this thread enters it to wait, several at a time, so
-//! received bytes are still in the caches when they are read. SINGLE_ISSUER: one thread submits, so the kernel drops a
-//! lock. SUBMIT_ALL: one bad entry must not hold back those behind it. Entries are gathered and reach the kernel when
-//! the tasks have nothing left to do (`reactor`), or when there are `ENTRIES` of them.
-//! Why so: tokio-uring submits without asking for completions, and a ring that defers them never shows them then. Here
-//! it only runs the tasks, and its own ring is idle.
+//! received bytes are still in the caches when they are read. SINGLE_ISSUER: one thread submits, so the kernel needs
+//! one lock less. SUBMIT_ALL: one bad entry must not hold back those behind it. Entries are gathered and reach the
+//! kernel when the tasks have nothing left to do (`reactor`), or when there are `ENTRIES` of them.
+//! Why so: tokio-uring submits without asking for completions, and a ring that defers them then never shows them.
+//! Here it only runs the tasks, and its own ring is idle.
 //!
-//! Invariants: an operation has a slot from its submission to its last completion, even when nobody waits for it any
-//! more; whatever it needs stays there. Slots are reused under a new generation, so a late completion is never taken
-//! for another's. Wakers and leftovers run while nothing here is borrowed.
+//! Invariants: an operation has a slot from its submission to its last completion, even if its future is gone;
+//! whatever it needs stays there. Slots are reused under a new generation, so a late completion is never taken for
+//! another operation's. Wakers and leftovers run while nothing here is borrowed.
 //! Limits: 2^32 operations at a time; COOP_TASKRUN where the kernel does not know DEFER_TASKRUN (before 6.1).
 
 use std::cell::{Cell, RefCell};
@@ -24,11 +24,11 @@ use super::restrictions::{self, Made};
 use super::slots::{Completion, Leftover, OpId, Slots};
 use ringcrawl_base::time::Duration;
 
-/// Most entries submitted together: with 4,096, an exchange over 4,096 connections took 15 % more CPU
+/// Maximum number of entries submitted together: with 4,096, an exchange over 4,096 connections took 15 % more CPU
 /// time; with 16, one over 512 took 5 % more.
 const ENTRIES: u32 = 256;
 
-/// How long to wait at the end for what is in flight, each time, and how many times.
+/// How long to wait at the end for operations in flight, each time, and how many times.
 const END_WAIT: Duration = Duration::from_millis(100);
 const END_WAITS: usize = 50;
 
@@ -37,7 +37,7 @@ pub(super) struct Driver {
     uring: RefCell<IoUring>,
     fd: RawFd,
     slots: RefCell<Slots>,
-    /// Operations that complete on submission, and of which the kernel reports only failures.
+    /// Operations that complete on submission; the kernel reports only their failures.
     silent: RefCell<Vec<OpId>>,
     /// Wakers to call once completions have been read; the vector is reused.
     woken: RefCell<Vec<Waker>>,
@@ -92,7 +92,7 @@ impl Driver {
         self.fd
     }
 
-    /// Whether the ring does nothing but what this folder submits.
+    /// Whether the ring only allows what this folder submits.
     pub(super) fn is_restricted(&self) -> bool {
         self.is_restricted
     }
@@ -114,8 +114,8 @@ impl Driver {
         id
     }
 
-    /// Submits `entry`, which fails rather than waits: it has ended once the kernel has taken it, so success needs no
-    /// completion of its own. Its result is then `DONE`.
+    /// Submits `entry`, which fails instead of waiting: it has ended once the kernel has taken it, so success needs
+    /// no completion of its own. Its result is then `DONE`.
     pub(super) fn submit_silent(&self, entry: squeue::Entry) -> OpId {
         let id = self.submit(entry.flags(squeue::Flags::SKIP_SUCCESS));
         self.silent.borrow_mut().push(id);
@@ -145,7 +145,7 @@ impl Driver {
         self.slots.borrow_mut().poll(id, context)
     }
 
-    /// The same for a caller that need not be woken on success.
+    /// The same for a caller that does not need a wake-up on success.
     pub(super) fn poll_failure(&self, id: OpId, context: &Context<'_>) -> Poll<(Completion, bool)> {
         self.slots.borrow_mut().poll_failure(id, context)
     }
@@ -160,12 +160,12 @@ impl Driver {
         self.slots.borrow().is_waiting(id)
     }
 
-    /// The one completion of the operation `id` that waits to be taken, when it is the last.
+    /// The one completion of the operation `id` that has not been taken, if it is the last.
     pub(super) fn last(&self, id: OpId) -> Option<Completion> {
         self.slots.borrow().last(id)
     }
 
-    /// Nobody waits any more for the operation `id`, which has not ended: `leftover` is kept until it has.
+    /// Abandons the operation `id`, which has not ended: `leftover` is kept until it has.
     pub(super) fn leave(&self, id: OpId, leftover: Rc<dyn Leftover>) {
         let unasked = self.slots.borrow_mut().leave(id, &leftover);
         for completion in unasked {
@@ -184,7 +184,7 @@ impl Driver {
     }
 
     /// Has the kernel signal the event counter `news` when there is work to finish or a completion to read; `None`
-    /// stops that. Polling the ring itself is no use: a ring that defers its work wakes no poller.
+    /// stops that. Polling the ring itself does not work: a ring that defers its work wakes no poller.
     pub(super) fn tell(&self, news: Option<RawFd>) -> io::Result<()> {
         let uring = self.uring.borrow();
         match news {
@@ -193,8 +193,8 @@ impl Driver {
         }
     }
 
-    /// Submits what was gathered and lets the kernel finish what it can. With `wait`, waits up to that long for one
-    /// completion. Wakes the tasks that completions belong to, and returns the number of completions.
+    /// Submits the gathered entries and lets the kernel finish what it can. With `wait`, waits up to that long for
+    /// one completion. Wakes the tasks that completions belong to, and returns the number of completions.
     pub(super) fn enter(&self, wait: Option<Duration>) -> io::Result<usize> {
         let mut uring = self.uring.borrow_mut();
         let entered = match wait {
@@ -204,7 +204,7 @@ impl Driver {
             }
             None => {
                 let entries = u32::try_from(uring.submission().len()).unwrap_or(ENTRIES);
-                // SAFETY: no argument is given besides numbers.
+                // SAFETY: all arguments are numbers.
                 unsafe { uring.submitter().enter::<libc::sigset_t>(entries, 0, ENTER_GETEVENTS, None) }
             }
         };
@@ -262,8 +262,8 @@ impl Driver {
         ids.into_iter().for_each(|id| self.cancel(id));
     }
 
-    /// Ends what is in flight and waits for it, a few seconds at most. Memory that the kernel may still write to after
-    /// that is leaked.
+    /// Ends the operations in flight and waits for them, a few seconds at most. Memory that the kernel may still
+    /// write to after that is leaked.
     pub(super) fn close(&self) {
         self.cancel_all();
         let mut waits = 0;

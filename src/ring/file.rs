@@ -1,8 +1,8 @@
 //! Files through the ring: writes of the store and the journals never block the shard.
 //!
 //! Decides: offsets are always explicit; a write is repeated until everything is written. Opening, reading, writing,
-//! reserving, syncing, renaming and removing are ring operations. Truncating is a system call: the ring learned it only in Linux
-//! 6.9, and it is rare.
+//! reserving, syncing, renaming and removing are ring operations. Truncating is a system call: the ring learned it
+//! only in Linux 6.9, and it is rare.
 //! Invariants: bytes and paths given to the kernel stay with their operation; dropping a future does not cancel a file
 //! operation, which soon ends by itself. `create_new` never opens an existing file; no symbolic link is followed.
 //! Limits: durable means that `sync` of the file and then `sync_dir` of its directory both returned without error.
@@ -60,8 +60,8 @@ impl File {
         self.write_all(bytes, offset, 0).await
     }
 
-    /// The same, and what was written leaves the page cache when it is on the device (RWF_DONTCACHE, Linux 6.14). Not every file
-    /// system can: `EOPNOTSUPP`, and where the kernel does not know it, too.
+    /// The same, and the written data leaves the page cache once it is on the device (RWF_DONTCACHE, Linux 6.14).
+    /// `EOPNOTSUPP` if the file system or the kernel does not support it.
     pub async fn write_all_uncached_at(&self, bytes: Vec<u8>, offset: u64) -> (io::Result<()>, Vec<u8>) {
         self.write_all(bytes, offset, libc::RWF_DONTCACHE).await
     }
@@ -111,8 +111,8 @@ impl File {
         Ok(bytes)
     }
 
-    /// Takes space for `bytes` from the beginning of the file, whose length stays as it is (fallocate(2)). What is beyond the end
-    /// goes back with the next [`File::truncate`]. Not every file system can.
+    /// Reserves space for `bytes` from the beginning of the file; its length does not change (fallocate(2)). The next
+    /// [`File::truncate`] frees what is beyond the end. Not every file system supports it.
     pub async fn reserve(&self, bytes: u64) -> io::Result<()> {
         let entry = opcode::Fallocate::new(types::Fd(self.fd.as_raw_fd()), bytes).mode(libc::FALLOC_FL_KEEP_SIZE);
         op::submit(entry.build(), self.fd.clone()).await.0.map(drop)
@@ -190,7 +190,7 @@ mod tests {
             result.expect("write");
             assert_eq!(bytes.len(), 100_000);
             assert_eq!(std::fs::metadata(&first).expect("metadata").len(), 100_010);
-            // tmpfs, ext4 and XFS can; on others there is nothing to be seen.
+            // tmpfs, ext4 and XFS support it; on others there is nothing to check.
             let blocks = || std::fs::metadata(&first).expect("metadata").blocks();
             let before = blocks();
             if file.reserve(1 << 20).await.is_ok() {

@@ -2,7 +2,7 @@
 //!
 //! Decides: a block is given to the kernel by writing its entry and moving the tail. That takes neither an operation
 //! nor a completion, which would cost a third of sending a request and receiving 16 KiB.
-//! Invariants: the entries stay in place until the kernel is told to forget them; a block is put once until the kernel
+//! Invariants: the entries stay in place until the kernel has unregistered them; a block is put once until the kernel
 //! has taken it, and there are at least as many entries as blocks, so none is overwritten.
 //! Limits: 32,768 entries.
 //! Leaves to others: the blocks' memory, and keeping it in place while the kernel may take it (`buffer`).
@@ -27,7 +27,7 @@ const PAGE_BYTES: usize = 64 << 10;
 /// Offset of the tail in the first entry, in bytes: after address, length and number (`struct io_uring_buf`).
 const TAIL_OFFSET: usize = 14;
 
-/// A registered group. Forgotten by the kernel when dropped.
+/// A registered group. Unregistered when dropped.
 pub(super) struct Group {
     entries: NonNull<BufRingEntry>,
     layout: Layout,
@@ -77,8 +77,8 @@ impl Group {
     /// names it or the ring is gone.
     pub(super) fn put(&self, block: &mut [u8], number: u16) {
         let tail = self.tail.get();
-        // SAFETY: the entry is within the allocation, as the mask is one less than the number of entries; entries
-        // behind the tail are read by nobody else. Only the three fields are written: the first entry's fourth is the
+        // SAFETY: the entry is within the allocation, as the mask is one less than the number of entries; the kernel
+        // does not read entries behind the tail. Only the three fields are written: the first entry's fourth is the
         // tail.
         let entry = unsafe { &mut *self.entries.as_ptr().add(usize::from(tail & self.mask)) };
         entry.set_addr(block.as_mut_ptr().expose_provenance() as u64);
@@ -86,8 +86,8 @@ impl Group {
         entry.set_bid(number);
         let tail = tail.wrapping_add(1);
         self.tail.set(tail);
-        // SAFETY: within the first entry, aligned to two bytes, and changed by atomic operations alone. The kernel reads
-        // it before it reads an entry (io_ring_buffer_select), so what was written above is seen.
+        // SAFETY: within the first entry, aligned to two bytes, and changed only by atomic operations. The kernel
+        // reads it before it reads an entry (io_ring_buffer_select), so it sees what was written above.
         unsafe { AtomicU16::from_ptr(self.entries.as_ptr().byte_add(TAIL_OFFSET).cast()) }
             .store(tail, Ordering::Release);
     }
@@ -95,12 +95,12 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // A closed ring has forgotten it. The kernel pins the pages itself for as long as it needs them.
+        // A closed ring has unregistered it. The kernel pins the pages itself for as long as it needs them.
         if let Some(ring) = self.ring.upgrade() {
             let registration = Registration { number: self.number, ..Registration::default() };
             let _ = register(&ring, UNREGISTER_PBUF_RING, &registration);
         }
-        // SAFETY: allocated by `new` with this layout, and given back once.
+        // SAFETY: allocated by `new` with this layout, and freed once.
         unsafe { alloc::dealloc(self.entries.as_ptr().cast(), self.layout) };
     }
 }
@@ -121,7 +121,7 @@ const REGISTER_PBUF_RING: libc::c_uint = 22;
 const UNREGISTER_PBUF_RING: libc::c_uint = 23;
 
 fn register(ring: &Driver, what: libc::c_uint, registration: &Registration) -> io::Result<()> {
-    // SAFETY: the kernel reads one registration, which lives across the call; what it names is the caller's to keep.
+    // SAFETY: the kernel reads one registration, which lives across the call; the caller keeps what it names.
     let result = unsafe {
         libc::syscall(libc::SYS_io_uring_register, ring.fd(), what, &raw const *registration, 1 as libc::c_uint)
     };

@@ -1,45 +1,46 @@
-//! Whether a shard's thread gets on, as others see it.
+//! Whether a shard's thread makes progress, as seen by other threads.
 //!
-//! Decides: a piece of work is one turn of a task or of the root future. The runtime counts its beginning and its end, so
-//! the count is odd while one lasts.
-//! Invariants: the thread that took a heart is the only one that beats it.
-//! Limits: what the kernel and the runtime do between two pieces is none; a heart lives as long as the process, in a dozen
-//! bytes.
+//! Decides: a piece of work is one turn of a task or of the root future. The runtime counts its beginning and its
+//! end, so the count is odd during a piece of work.
+//! Invariants: only the thread that took a heart beats it.
+//! Limits: work of the kernel and the runtime between two pieces is not covered; a heart lives as long as the
+//! process, in a dozen bytes.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use ringcrawl_base::stage::{self, Stage};
 
-/// A thread's heart. It is made by others, and beaten by the thread that took it ([`Heart::take`]).
+/// A thread's heart. Another thread creates it, and the thread that took it ([`Heart::take`]) beats it.
 #[derive(Debug)]
 pub struct Heart {
     beats: AtomicU64,
     stage: AtomicU8,
 }
 
-/// A piece of work that lasts.
+/// A piece of work in progress.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Piece {
-    /// Its number: another one is another piece.
+    /// Its number, which identifies the piece.
     pub number: u64,
     /// What the thread is doing now.
     pub stage: Stage,
 }
 
 impl Heart {
-    /// One that nobody has taken. A thread's stage may be shown after the crawl has ended, so this is never freed.
+    /// A heart that no thread has taken. A thread's stage may be shown after the crawl has ended, so this is never
+    /// freed.
     pub fn new() -> &'static Heart {
         Box::leak(Box::new(Heart { beats: AtomicU64::new(0), stage: AtomicU8::new(Stage::Ring as u8) }))
     }
 
-    /// The calling thread's from now on: its runtime beats it, and it shows the thread's stage.
+    /// Assigns it to the calling thread: its runtime beats it, and it shows the thread's stage.
     pub fn take(&'static self) {
         HEART.set(Some(self));
         stage::show(&self.stage);
     }
 
-    /// The piece of work that lasts now, if the thread has any.
+    /// The current piece of work, if the thread has any.
     pub fn piece(&self) -> Option<Piece> {
         let number = self.beats.load(Ordering::Acquire);
         let stage = *Stage::ALL.get(usize::from(self.stage.load(Ordering::Relaxed)))?;
@@ -47,7 +48,7 @@ impl Heart {
     }
 }
 
-/// A piece of work begins; it ends when the guard is dropped.
+/// Begins a piece of work; it ends when the guard is dropped.
 #[inline]
 pub(super) fn begin() -> Working {
     step();
@@ -66,7 +67,7 @@ impl Drop for Working {
 #[inline]
 fn step() {
     if let Some(heart) = HEART.get() {
-        // Nobody else writes it.
+        // No other thread writes it.
         heart.beats.store(heart.beats.load(Ordering::Relaxed) + 1, Ordering::Release);
     }
 }

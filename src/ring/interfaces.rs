@@ -1,12 +1,14 @@
 //! The addresses of this machine's network interfaces.
 //!
-//! Limits: those of the process's network namespace; an address that a router translates to one of them is not known here.
+//! Limits: the process's network namespace only; an address that a router translates to one of them is not known
+//! here.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ptr;
 
-/// Every address of every interface, up or down, in no order. The kernel is asked by netlink, which a filter may forbid.
+/// Every address of every interface, up or down, in no order. This queries the kernel by netlink, which a filter may
+/// forbid.
 pub fn interface_addresses() -> io::Result<Vec<IpAddr>> {
     let mut list: *mut libc::ifaddrs = ptr::null_mut();
     // SAFETY: getifaddrs(3) writes one pointer to the address given.
@@ -15,7 +17,7 @@ pub fn interface_addresses() -> io::Result<Vec<IpAddr>> {
     }
     let mut addresses = Vec::new();
     let mut next = list;
-    // SAFETY: the list is as getifaddrs left it until it is freed, and ends in a null pointer.
+    // SAFETY: the list stays as getifaddrs left it until it is freed, and ends in a null pointer.
     while let Some(interface) = unsafe { next.as_ref() } {
         next = interface.ifa_next;
         // SAFETY: an interface's address is null or a whole socket address, of the size of its family.
@@ -29,7 +31,7 @@ pub fn interface_addresses() -> io::Result<Vec<IpAddr>> {
 /// # Safety
 /// `socket` is null or points to a whole socket address.
 unsafe fn address(socket: *const libc::sockaddr) -> Option<IpAddr> {
-    // SAFETY: each family is read as what it is, and as no more than the caller promises.
+    // SAFETY: each family is read as its own type, within the size that the caller guarantees.
     unsafe {
         match i32::from(socket.as_ref()?.sa_family) {
             libc::AF_INET => {

@@ -1,18 +1,18 @@
-//! The shard's hands on the kernel: runtime, sockets, timers, files. Nothing else makes a system call.
+//! The shard's access to the kernel: runtime, sockets, timers, files. No other crate makes a system call.
 //!
 //! Decides: one ring and one tokio-uring runtime per shard thread; every socket and file operation is an io_uring
-//! operation that owns the memory it was given; deadlines cancel operations and never abandon them.
-//! The path of an operation: `socket`, `file` and `wake` make it (`op`, `receive`, `sending`), `driver` submits it,
-//! `slots` keeps its state, `reactor` says when the kernel is entered, and its completion wakes the task (`task`).
+//! operation that owns the memory it was given; deadlines cancel operations and never abandon them. The path of an
+//! operation: `socket`, `file` and `wake` make it (`op`, `receive`, `sending`), `driver` submits it, `slots` keeps
+//! its state, `reactor` decides when to enter the kernel, and its completion wakes the task (`task`).
 //! Why so: a dropped future does not stop the kernel. Memory that the kernel still writes to must stay in place, so it
 //! lives in the operation and comes back with the completion.
 //!
 //! Invariants: memory handed to the kernel stays with its operation until the completion, even when a task is dropped
 //! or the runtime ends; a descriptor stays open while an operation on it is in flight, so its number cannot be reused
-//! for another connection meanwhile; outside the SIMD kernels, `unsafe` occurs only in this folder.
+//! for another connection in the meantime; outside the SIMD kernels, `unsafe` occurs only in this folder.
 //! Limits: Linux 5.19 or later (cancel by descriptor, cooperative task running, registered blocks); completions are
 //! deferred from 6.1 on.
-//! Leaves to others: what to connect to and what to say (`fetch`), when to write which file (`warc`).
+//! Leaves to others: what to connect to and what to send (`fetch`), when to write which file (`warc`).
 //!
 //! ```
 //! use ringcrawl_ring::{Runtime, now, sleep_until};

@@ -1,4 +1,4 @@
-//! One operation on the ring: it owns the memory it was given until the kernel says that it is done.
+//! One operation on the ring: it owns the memory it was given until the kernel reports completion.
 //!
 //! Decides: an operation's data (buffer, address, path, descriptor) is moved into it and comes back with the result.
 //! All pointers in a submission entry point into heap memory owned by this data, so moving the data does not move what
@@ -41,8 +41,8 @@ pub(super) fn submit_waiting<D: Unpin + 'static>(entry: squeue::Entry, data: D) 
     op
 }
 
-/// Asks the kernel to end every operation in flight on `fd`; they complete with ECANCELED. Nobody waits for the
-/// answer: what was cancelled has a completion of its own. Does nothing outside a runtime.
+/// Asks the kernel to end every operation in flight on `fd`; they complete with ECANCELED. The result of the cancel
+/// itself is ignored: each cancelled operation has its own completion. Does nothing outside a runtime.
 pub(super) fn cancel(fd: RawFd) {
     if is_running() {
         let builder = types::CancelBuilder::fd(types::Fd(fd)).all();
@@ -71,7 +71,7 @@ pub(super) fn close(fd: OwnedFd) {
 pub(super) struct Op<D: Unpin + 'static> {
     driver: Rc<Driver>,
     id: OpId,
-    /// `None` once it has ended.
+    /// `None` after it has ended.
     data: Option<D>,
     /// Whether it is cancelled when this is dropped before the end.
     is_cancelled: bool,
@@ -100,7 +100,7 @@ impl<D: Unpin + 'static> Drop for Op<D> {
     }
 }
 
-/// What an abandoned operation still holds.
+/// Data still held by an abandoned operation.
 pub(super) struct Kept<D>(pub(super) D);
 
 impl<D> Leftover for Kept<D> {}

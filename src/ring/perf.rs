@@ -1,7 +1,7 @@
-//! System calls of a thread, counted by the kernel.
+//! Counts a thread's system calls, using the kernel's counters.
 //!
-//! Decides: a counter on the tracepoint `raw_syscalls:sys_enter`, which every system call passes. Where the kernel, a
-//! missing tracefs or missing rights forbid it, the reason is given instead of a number.
+//! Decides: a counter on the tracepoint `raw_syscalls:sys_enter`, which every system call passes. If the kernel, a
+//! missing tracefs or missing rights forbid it, the result is the reason instead of a number.
 //! Limits: kernel threads that work for the ring do not count as the thread's; they make no system calls.
 
 use std::fs::File;
@@ -19,7 +19,7 @@ pub struct SystemCalls {
 /// Where tracefs is, newest convention first.
 const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
-/// `struct perf_event_attr` in its first version (PERF_ATTR_SIZE_VER0): what a plain counter needs.
+/// `struct perf_event_attr` in its first version (PERF_ATTR_SIZE_VER0): enough for a plain counter.
 #[repr(C)]
 #[derive(Default)]
 struct EventAttributes {

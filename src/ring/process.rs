@@ -1,11 +1,11 @@
-//! What the system grants this process, and what it has used.
+//! Resources that the system grants this process, and those it has used.
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
-/// Raises the soft limit of open files to the hard limit; returns the limit in force.
+/// Raises the soft limit of open files to the hard limit; returns the limit now in effect.
 pub fn raise_file_limit() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: getrlimit writes one rlimit to the address given, which is valid for that.
@@ -34,10 +34,10 @@ pub fn cpu_time() -> Duration {
     time(usage.ru_utime) + time(usage.ru_stime)
 }
 
-/// Bytes that this user may still write to the file system of `path`; `None` where nobody can tell.
+/// Bytes that this user may still write to the file system of `path`; `None` if unknown.
 pub fn free_bytes(path: &Path) -> Option<u64> {
     let path = CString::new(path.as_os_str().as_bytes()).ok()?;
-    // SAFETY: statvfs is plain numbers, for which all zeros is a value; statvfs(3) reads a text that ends in zero and
+    // SAFETY: statvfs is plain numbers, for which all zeros is a value; statvfs(3) reads a zero-terminated text and
     // writes one such value to the address given.
     let (failed, stat) = unsafe {
         let mut stat: libc::statvfs = std::mem::zeroed();

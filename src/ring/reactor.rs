@@ -1,18 +1,18 @@
 //! When a shard's thread enters the kernel.
 //!
-//! Decides: one task, the reactor, yields until no other task has anything to do, then submits everything they gathered
-//! and waits for completions, in one system call; so a busy shard makes one call for many operations. While tasks stay
-//! busy for long it enters anyway, without waiting. It waits in the ring for up to `WAIT`, and then where the runtime
-//! waits, in its epoll: there an event counter tells of news from the ring. An idle shard sleeps there; a busy one does
-//! not pay for it.
-//! Why so: foreign sockets (the resolver's) and timers belong to the runtime, which attends to them when it has a turn:
-//! the reactor gives it one every `TURN`. While somebody depends on such a socket (`Outside`), the reactor waits no longer
-//! than that in the ring, and then in the runtime, where the socket wakes it. Turns by the clock would cost a shard
-//! that waits for a silent name server a thousand wake-ups a second.
-//! Timers are announced to the reactor (`expect`), so that it does not wait past them.
+//! Decides: one task, the reactor, yields until no other task has anything to do, then submits everything they
+//! gathered and waits for completions, in one system call; so a busy shard makes one call for many operations. While
+//! tasks stay busy for long, it enters anyway, without waiting. It waits in the ring for up to `WAIT`, and then where
+//! the runtime waits, in its epoll: there an event counter signals news from the ring. An idle shard sleeps there; a
+//! busy one does not pay for it.
+//! Why so: other sockets (the resolver's) and timers belong to the runtime, which handles them when it has a turn:
+//! the reactor gives it one every `TURN`. While a task depends on such a socket (`Outside`), the reactor waits no
+//! longer than that in the ring, and then in the runtime, where the socket wakes it. Turns by the clock would cost a
+//! shard that waits for a silent name server a thousand wake-ups a second. Timers are announced to the reactor
+//! (`expect`), so that it does not wait past them.
 //!
-//! Invariants: before the reactor waits, every task that was ready has run; the count of polls tells. While nothing
-//! happens, nothing runs, whatever is being waited for.
+//! Invariants: before the reactor waits, every task that was ready has run; the count of polls shows this. While
+//! nothing happens, nothing runs, whatever is being waited for.
 //! Limits: what reaches the runtime other than through the ring, and timers that were not announced, may be noticed
 //! `WAIT` late.
 
@@ -39,23 +39,23 @@ use ringcrawl_base::time::{Duration, Instant};
 const WAIT: Duration = Duration::from_millis(10);
 /// Longest time between two turns of the runtime while the shard is busy.
 const TURN: Duration = Duration::from_millis(1);
-/// After this many polls of tasks the kernel is entered although they are not done.
+/// After this many polls of tasks the reactor enters the kernel even if they are not done.
 const POLLS_MAX: u64 = 64;
 
 thread_local! {
     /// How often tasks of this thread were polled.
     static POLLS: Cell<u64> = const { Cell::new(0) };
-    /// How many depend on the runtime's own sockets.
+    /// How many tasks depend on the runtime's own sockets.
     static OUTSIDE: Cell<usize> = const { Cell::new(0) };
     static EXPECTED: RefCell<BinaryHeap<Reverse<Instant>>> = const { RefCell::new(BinaryHeap::new()) };
 }
 
-/// While it lives, something on this thread waits for more than the ring: for a socket of the runtime.
+/// While it lives, a task on this thread waits for something outside the ring: a socket of the runtime.
 #[derive(Debug)]
 pub struct Outside(());
 
 impl Outside {
-    /// From now on.
+    /// Starts now.
     pub fn new() -> Outside {
         OUTSIDE.set(OUTSIDE.get() + 1);
         Outside(())
@@ -77,14 +77,14 @@ impl Drop for Outside {
 /// Announces that a timer of the runtime goes off at `at`.
 pub(super) fn expect(at: Instant) {
     EXPECTED.with_borrow_mut(|expected| {
-        // What lies beyond the reactor's own patience needs no entry; the sleeping runtime sees it.
+        // A timer beyond the reactor's own waiting time needs no entry; the sleeping runtime sees it.
         if expected.len() < EXPECTED_MAX {
             expected.push(Reverse(at));
         }
     });
 }
 
-/// Further timers are attended to only every `WAIT`.
+/// Further timers are handled only every `WAIT`.
 const EXPECTED_MAX: usize = 4_096;
 
 /// The runtime's timers go off this late at most.
@@ -105,7 +105,7 @@ pub(super) fn count_poll() {
     POLLS.set(POLLS.get().wrapping_add(1));
 }
 
-/// The future that the runtime itself runs, and whether it has something to do: its turn comes with the runtime's.
+/// The future that the runtime itself runs, and whether it has work: its turn comes with the runtime's.
 pub(super) struct Root {
     due: AtomicBool,
     waker: Waker,
@@ -117,20 +117,21 @@ impl Root {
     }
 
     /// Whether it wakes the same as `waker`. The runtime's wakers share one reference-counted value, which this one
-    /// keeps alive, so comparing the data is enough. `Waker::will_wake` compares the vtables too; a program may contain
-    /// several copies of them, and then it is never true. A root replaced at each turn would be due at each turn.
+    /// keeps alive, so comparing the data is enough. `Waker::will_wake` also compares the vtables; a program may
+    /// contain several copies of them, and then it is never true. A root replaced at each turn would be due at each
+    /// turn.
     pub(super) fn wakes(&self, waker: &Waker) -> bool {
         self.waker.data() == waker.data()
     }
 
-    /// Its turn has come. The poll counts if it was asked for; the runtime polls it at each turn anyway.
+    /// Begins its turn. The poll counts if it was asked for; the runtime polls it at each turn anyway.
     pub(super) fn begin(&self) {
         if self.due.swap(false, Ordering::Relaxed) {
             count_poll();
         }
     }
 
-    /// Makes its next turn count although nobody woke it.
+    /// Makes its next turn count although nothing woke it.
     pub(super) fn is_asked_for(&self) {
         self.due.store(true, Ordering::Relaxed);
     }
@@ -214,7 +215,7 @@ fn eventfd() -> io::Result<OwnedFd> {
     }
 }
 
-/// Lets the tasks that are ready go first.
+/// Lets ready tasks run first.
 async fn pass() {
     let mut passed = false;
     poll_fn(|context| {
@@ -236,7 +237,7 @@ mod tests {
     use super::super::{Runtime, sleep_until, spawn};
     use super::*;
 
-    /// Waits until `at`; returns how many turns the runtime had meanwhile, as its own future is polled at each.
+    /// Waits until `at`; returns how many turns the runtime had in the meantime, as its own future is polled at each.
     async fn turns_until(at: Instant) -> u32 {
         let mut turns = 0;
         let mut sleep = pin!(sleep_until(at));
@@ -248,7 +249,7 @@ mod tests {
         turns
     }
 
-    /// Wakers of one runtime may have different copies of its vtable: the root is the same.
+    /// Wakers of one runtime may have different copies of its vtable; the root is the same.
     #[test]
     fn a_root_is_known_by_what_it_wakes() {
         const NOTHING: fn(*const ()) = |_| {};
@@ -267,7 +268,7 @@ mod tests {
         assert!(!root.wakes(&waker(second, &ONE)));
     }
 
-    /// Waiting for a silent name server costs nothing, and an answer that comes in the end is seen.
+    /// Waiting for a silent name server costs nothing, and a late answer is still seen.
     #[test]
     fn nobody_has_a_turn_while_a_socket_of_others_waits() {
         for (single_issuer, defer) in [(true, true), (true, false), (false, false)] {

@@ -1,16 +1,16 @@
 //! A receive in flight, which may last as long as its connection.
 //!
-//! Decides: it goes on until the end of the stream (multishot), so that what arrives needs no operation of its own;
-//! when nobody asks for what arrived, the ring ends it. It holds no memory until something has arrived, then a block of
+//! Decides: it continues until the end of the stream (multishot), so that arriving data needs no operation of its
+//! own; when no task takes what arrived, the ring ends it. It holds no memory until data has arrived, then a block of
 //! the pool. Whether anything has arrived can be checked without waiting, so an idle connection is known to be quiet
-//! without a system call.
-//! A kernel that goes on receiving may read the last bytes and miss the end that came with them, especially a reset: it
-//! counts what woke it, and forgets the rest once it has read (Linux up to 7.0; for resets 6.18 as well). Anything
-//! later wakes it again. So whoever waits for more after something has arrived checks once whether that was all; if so,
-//! another receive sees the end. A check costs about as much as an operation, so none is made when what arrived was
-//! complete: should the end have been missed just there, the next send fails, and that is a reason to check.
-//! Ends were missed when a dropped receive still shut its connection down. Since it is cancelled instead, 400,000
-//! aborted fetches ended well without a check, too: it is a safeguard, and whether it is still needed is not known.
+//! without a system call. A kernel that continues receiving may read the last bytes and miss the end that came with
+//! them, especially a reset: it counts what woke it, and forgets the rest once it has read (Linux up to 7.0; for
+//! resets 6.18 as well). Any later event wakes it again. So a task that waits for more after something has arrived
+//! checks once whether that was all; if so, another receive sees the end. A check costs about as much as an
+//! operation, so none is made if the received data was complete: if the end was missed just there, the next send
+//! fails, and that triggers a check. Ends were missed when a dropped receive still shut its connection down. Since it
+//! is cancelled instead, 400,000 aborted fetches ended well even without a check: the check is a safeguard, and
+//! whether it is still needed is not known.
 //! Invariants: blocks taken by the kernel are not lost, even when the receive is dropped before its completion.
 //! Limits: one receive at a time on a socket; before Linux 6.0 it ends with the first bytes.
 
@@ -77,8 +77,8 @@ impl Receive {
         self.id.is_some_and(|id| self.driver.is_waiting(id))
     }
 
-    /// Whether it ended by no doing of the peer, and nothing is left to take: no block was free, or more had come than
-    /// was asked for. What came since is in the socket ([`Socket::is_quiet`](super::Socket::is_quiet)).
+    /// Whether it ended for a reason other than the peer, and nothing is left to take: no block was free, or more had
+    /// arrived than was asked for. Later data is in the socket ([`Socket::is_quiet`](super::Socket::is_quiet)).
     pub fn has_lapsed(&self) -> bool {
         let last = self.id.and_then(|id| self.driver.last(id));
         last.is_some_and(|last| [-libc::ENOBUFS, -libc::ECANCELED].contains(&last.result) && last.block.is_none())
@@ -89,12 +89,12 @@ impl Receive {
         self.suspects = true;
     }
 
-    /// What arrived was complete: there is no reason to check for the end.
+    /// The received data was complete: there is no reason to check for the end.
     pub fn settle(&mut self) {
         self.suspects = false;
     }
 
-    /// Whether nothing will come any more; another receive may then be started.
+    /// Whether nothing more will come; another receive may then be started.
     pub(super) fn has_ended(&self) -> bool {
         self.id.is_none()
     }
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
     use ringcrawl_base::time::Duration;
 
-    /// Both came before the ring was entered. On Linux 6.18 this is seen without a look, too.
+    /// Both came before the ring was entered. On Linux 6.18 this is also seen without a check.
     #[test]
     fn a_reset_that_comes_with_the_last_bytes_is_seen() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
@@ -157,7 +157,7 @@ mod tests {
                 let mut begun = Some(socket.receive(&pool));
                 socket.send_all(b"unread".to_vec(), &guard).await.0.expect("send");
                 peer.write_all(b"the last").expect("write");
-                // What was not read makes a reset of it.
+                // Unread data turns the close into a reset.
                 drop(peer);
                 let buffer = socket.recv(&mut begun, None, &pool, &guard).await.expect("recv").expect("bytes");
                 assert_eq!(buffer.filled(), b"the last");
@@ -168,7 +168,7 @@ mod tests {
         });
     }
 
-    /// The end comes with the last bytes, or just behind, and often as a reset: the request is not read.
+    /// The end comes with the last bytes, or just after them, and often as a reset: the request is not read.
     #[test]
     fn the_end_that_comes_with_the_last_bytes_is_seen() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("bind");

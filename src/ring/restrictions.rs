@@ -1,13 +1,14 @@
-//! What a ring may be asked to do: the operations in use, and no others.
+//! Restricts a ring to the operations in use.
 //!
-//! Decides: a ring is made disabled, restricted, and then enabled (io_uring_register(2), IORING_REGISTER_RESTRICTIONS). What
-//! is not on the list fails with EACCES from then on, and nothing lifts that. tokio-uring's ring, which is not used, may do
-//! nothing at all. It tells nobody its descriptor, so it is looked for among the process's: rings are made one at a time,
-//! and it is the one that is disabled.
-//! Why so: operations on a ring pass by the filters that judge system calls.
-//! Invariants: the list has what this folder submits, which a test reads from its sources.
-//! Limits: paths, addresses and arguments are not looked at. Who may call io_uring_setup(2) can make another ring. Where the
-//! kernel refuses restrictions, or /proc is not there, a ring is left as it is, and [`Made::is_restricted`] says so.
+//! Decides: a ring is made disabled, restricted, and then enabled (io_uring_register(2),
+//! IORING_REGISTER_RESTRICTIONS). From then on, everything not on the list fails with EACCES, and nothing lifts that.
+//! tokio-uring's ring, which is not used, allows nothing at all. It does not expose its descriptor, so we search the
+//! process's descriptors: rings are made one at a time, and it is the one that is disabled.
+//! Why so: operations on a ring bypass the filters that judge system calls.
+//! Invariants: the list contains what this folder submits, which a test reads from its sources.
+//! Limits: paths, addresses and arguments are not checked. A thread that may call io_uring_setup(2) can make another
+//! ring. If the kernel refuses restrictions, or /proc is not available, a ring is left as it is, and
+//! [`Made::is_restricted`] says so.
 
 use std::io;
 use std::os::fd::{AsRawFd as _, RawFd};
@@ -38,17 +39,17 @@ const REGISTER_ENABLE_RINGS: libc::c_uint = 12;
 const REGISTER_PBUF_RING: u8 = 22;
 const UNREGISTER_PBUF_RING: u8 = 23;
 
-/// What may be registered: the event counter, and groups of blocks.
+/// Objects that may be registered: the event counter, and groups of blocks.
 const REGISTRATIONS: [u8; 4] = [REGISTER_EVENTFD, UNREGISTER_EVENTFD, REGISTER_PBUF_RING, UNREGISTER_PBUF_RING];
 
 /// A ring, or what has one.
 pub(super) struct Made<T> {
     pub(super) ring: T,
-    /// Whether it can do no more than it should.
+    /// Whether the restrictions are in effect.
     pub(super) is_restricted: bool,
 }
 
-/// One ring at a time is disabled.
+/// Only one ring at a time is disabled.
 static MAKING: Mutex<()> = Mutex::new(());
 
 /// A ring of `entries` for what this folder submits.
@@ -68,13 +69,13 @@ pub(super) fn make_runtime() -> io::Result<Made<tokio_uring::Runtime>> {
     make_runtime_among(rings)
 }
 
-/// The same, where the descriptors of the process's rings are those of `rings`.
+/// The same, with `rings` returning the descriptors of the process's rings.
 fn make_runtime_among(rings: impl FnOnce() -> Vec<RawFd>) -> io::Result<Made<tokio_uring::Runtime>> {
     let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
     let mut builder = tokio_uring::uring_builder();
     builder.setup_r_disabled();
     let ring = tokio_uring::Runtime::new(tokio_uring::builder().entries(1).uring_builder(&builder))?;
-    // One registration is named, as a list of none is none.
+    // One registration is named, because an empty list counts as no list.
     let list = [Restriction::sqe_flags_allowed(0), Restriction::register_op(UNREGISTER_EVENTFD)];
     for fd in rings() {
         // The others refuse, as they are enabled.
@@ -99,7 +100,7 @@ fn rings() -> Vec<RawFd> {
 }
 
 fn restrict(ring: RawFd, list: &[Restriction]) -> io::Result<()> {
-    // SAFETY: the kernel reads as many restrictions as it is told, which live across the call.
+    // SAFETY: the kernel reads `list.len()` restrictions, which live across the call.
     unsafe { register(ring, REGISTER_RESTRICTIONS, list.as_ptr().cast(), list.len()) }
 }
 
@@ -112,7 +113,7 @@ fn enable(ring: RawFd) -> io::Result<()> {
 /// `list` holds `count` values of what `what` takes.
 unsafe fn register(ring: RawFd, what: libc::c_uint, list: *const libc::c_void, count: usize) -> io::Result<()> {
     let count = libc::c_uint::try_from(count).map_err(io::Error::other)?;
-    // SAFETY: as the caller promises; a descriptor that is no ring is refused.
+    // SAFETY: as the caller promises; a descriptor that is not a ring is refused.
     let result = unsafe { libc::syscall(libc::SYS_io_uring_register, ring, what, list, count) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
@@ -165,7 +166,7 @@ mod tests {
             refused(op::submit(opcode::Fadvise::new(target, 1, 0).build(), ()).await.0);
             refused(op::submit(opcode::Socket::new(libc::AF_INET, libc::SOCK_RAW, 0).build(), ()).await.0);
             refused(op::submit(opcode::Nop::new().build().flags(squeue::Flags::IO_DRAIN), ()).await.0);
-            // The runtime's own ring does not even that.
+            // The runtime's own ring does not even allow that.
             refused(tokio_uring::no_op().await);
         });
     }
@@ -179,7 +180,7 @@ mod tests {
         refused(submitter.register_files(&[0]));
         refused(restrict(made.ring.as_raw_fd(), &[]));
         let counter = std::fs::File::open("/dev/null").expect("a file");
-        // What is on the list is looked at: this is no event counter.
+        // A listed registration gets past the restrictions: it fails only because this is not an event counter.
         assert_eq!(
             submitter.register_eventfd(counter.as_raw_fd()).expect_err("none").raw_os_error(),
             Some(libc::EINVAL)

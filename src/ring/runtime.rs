@@ -1,11 +1,11 @@
-//! One shard's runtime: tasks, and a ring for what they ask of the kernel.
+//! One shard's runtime: tasks, and a ring for their kernel operations.
 //!
-//! Decides: tokio-uring runs the tasks, with tokio's timers and, for the resolver, its sockets. Operations go to a ring
-//! of our own (`driver` says why), which a task drives (`reactor`). When the reactor fails, the root future (the one that the
-//! runtime itself runs) panics: nothing else would end.
+//! Decides: tokio-uring runs the tasks, with tokio's timers and, for the resolver, its sockets. Operations go to a
+//! ring of our own (`driver` says why), which a task drives (`reactor`). When the reactor fails, the root future (the
+//! one that the runtime itself runs) panics: nothing else would end.
 //! Invariants: a runtime is used only by the thread that made it (it is not `Send`); the completion queue has room for
 //! four times the operations that fetches can have in flight.
-//! Limits: Linux 5.19. Where the kernel refuses io_uring, the error says which switch to turn.
+//! Limits: Linux 5.19. If the kernel refuses io_uring, the error names the setting to change.
 //! Leaves to others: pinning the thread (`boot`).
 
 use std::cell::{Cell, RefCell};
@@ -39,7 +39,7 @@ pub enum RingError {
     /// The kernel does not know the flags that came with 5.19.
     #[error("this kernel's io_uring is too old ({0}): Linux 5.19 or later is needed")]
     TooOld(io::Error),
-    /// The ring may not lock so much memory.
+    /// The ring may not lock enough memory.
     #[error(
         "no memory for io_uring ({0}): raise the limit on locked memory, RLIMIT_MEMLOCK (ulimit -l, LimitMEMLOCK=), \
          which the rings of all shards share, or lower crawl.shards or fetch.in_flight_max"
@@ -124,7 +124,7 @@ impl Runtime {
         })
     }
 
-    /// Whether its rings do nothing but what is meant for them.
+    /// Whether its rings allow only their own operations.
     pub fn is_restricted(&self) -> bool {
         self.is_restricted
     }
@@ -145,7 +145,7 @@ impl Runtime {
             if !self.is_pumped.replace(true) {
                 tokio_uring::spawn(pumped(shared.clone()));
             }
-            // Nobody wakes it for its first turn.
+            // Nothing wakes it for its first turn.
             let mut is_first = true;
             poll_fn(|context| {
                 if let Some(why) = shared.failed.take() {
@@ -165,7 +165,7 @@ impl Runtime {
 }
 
 impl Drop for Runtime {
-    /// Ends what is in flight and lets tasks clean up; then the tasks are dropped, and after them the ring.
+    /// Ends operations in flight and lets tasks clean up; then drops the tasks, and after them the ring.
     fn drop(&mut self) {
         // Nothing can be run inside another runtime or while the thread unwinds; the process then ends with its error.
         if !is_running() && !std::thread::panicking() {
@@ -183,7 +183,7 @@ impl Drop for Runtime {
     }
 }
 
-/// The reactor; whatever ends it, the root is told.
+/// The reactor; whatever ends it, the root is notified.
 async fn pumped(shared: Rc<Shared>) {
     let mut reactor = pin!(reactor::run(shared.driver.clone(), || shared.is_root_due()));
     let why = poll_fn(|context| match caught(|| reactor.as_mut().poll(context)) {
@@ -196,14 +196,14 @@ async fn pumped(shared: Rc<Shared>) {
     shared.wake_root();
 }
 
-/// Lets all other tasks have a turn, and the kernel too: entries reach it when the runtime has nothing left to do, so a
-/// task that merely yields again and again would hold them back. Only inside `Runtime::block_on`.
+/// Lets all other tasks have a turn, and the kernel too: entries reach it when the runtime has nothing left to do, so
+/// a task that merely yields again and again would hold them back. Only inside `Runtime::block_on`.
 pub async fn turn() {
     let _ = op::submit(opcode::Nop::new().build(), ()).await;
 }
 
-/// Whether this thread is inside `block_on`, so that operations can be submitted. What is dropped with the runtime is
-/// dropped outside it; the driver itself cancels what is left.
+/// Whether this thread is inside `block_on`, so that operations can be submitted. Objects dropped with the runtime
+/// are dropped outside it; the driver itself cancels what is left.
 pub(super) fn is_running() -> bool {
     RUNNING.with_borrow(Option::is_some)
 }
@@ -273,8 +273,8 @@ mod tests {
         });
     }
 
-    /// After a pause longer than the reactor waits in the ring, it is still woken by the kernel, by another thread and by
-    /// a timer.
+    /// After a pause longer than the reactor waits in the ring, it is still woken by the kernel, by another thread
+    /// and by a timer.
     #[test]
     fn a_shard_that_sleeps_is_woken() {
         for (single_issuer, defer) in [(true, true), (true, false), (false, false)] {

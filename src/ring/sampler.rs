@@ -1,16 +1,16 @@
 //! Where a thread's CPU time goes: its stage, sampled every millisecond of CPU time.
 //!
 //! Decides: a POSIX timer on the thread's CPU clock sends a signal to that thread, whose handler adds the time passed
-//! to the counter of the stage that the thread says it is in. CPU time and not wall time: a thread that sleeps or has
-//! no CPU is not sampled, and the counts add up to what the thread used. The kernel checks such timers at its own tick
-//! (4 ms at CONFIG_HZ=250), so a sample covers several milliseconds: the overrun count says how many. Kernel or user: a
-//! tick during a system call is delivered when the call returns, and then the previous instruction is `syscall`.
+//! to the counter of the thread's current stage. CPU time and not wall time: a thread that sleeps or has no CPU is
+//! not sampled, and the counts add up to what the thread used. The kernel checks such timers at its own tick (4 ms at
+//! CONFIG_HZ=250), so a sample covers several milliseconds; the overrun count says how many. Kernel or user: a tick
+//! during a system call is delivered when the call returns, and then the previous instruction is `syscall`.
 //! Invariants: the handler runs on the sampled thread, makes no system call and touches nothing but atomics, the
 //! thread's own stage and the two bytes of code before the interrupted instruction; errno is left alone. The only waits
 //! that the signal could interrupt are the runtime's own, which take EINTR as a spurious wake-up; and a waiting thread
 //! uses no CPU time, so its timer does not expire.
-//! Limits: no finer than the kernel's tick: short runs give few samples. Kernel and user are told apart only on x86-64;
-//! page faults and interrupts in user code count as user.
+//! Limits: no finer than the kernel's tick: short runs give few samples. Kernel and user time are distinguished only
+//! on x86-64; page faults and interrupts in user code count as user.
 
 use std::io;
 use std::mem;
@@ -22,7 +22,7 @@ use super::Thread;
 use ringcrawl_base::stage::{self, STAGES};
 use ringcrawl_base::time::Duration;
 
-/// CPU time between two samples. A finer interval is no use: the kernel's tick decides.
+/// CPU time between two samples. A finer interval is useless: the kernel's tick decides.
 const INTERVAL: Duration = Duration::from_millis(1);
 
 /// Samples a thread for as long as it lives.
@@ -46,7 +46,7 @@ struct Samples {
 /// CPU time by stage, in the order of [`ringcrawl_base::stage::Stage::ALL`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Sampled {
-    /// In user code; where kernel and user are not told apart, both.
+    /// In user code; both together where kernel and user are not distinguished.
     pub user: [Duration; STAGES],
     /// In system calls.
     pub kernel: [Duration; STAGES],
@@ -55,7 +55,7 @@ pub struct Sampled {
 }
 
 impl Sampler {
-    /// Whether kernel and user time are told apart here.
+    /// Whether kernel and user time are distinguished here.
     pub const KNOWS_KERNEL: bool = cfg!(target_arch = "x86_64");
 
     /// Starts sampling `thread`, which must have announced itself and be alive.
@@ -193,8 +193,8 @@ mod tests {
         }
     }
 
-    /// A thread sleeps in its runtime, works in stages and makes system calls; what is sampled is what it used, and the
-    /// runtime is not disturbed.
+    /// A thread sleeps in its runtime, works in stages and makes system calls; the samples equal what it used, and
+    /// the runtime is not disturbed.
     #[test]
     fn stages_add_up_to_the_threads_cpu_time() {
         let thread = Thread::default();
@@ -244,7 +244,7 @@ mod tests {
         let sum: Duration = Stage::ALL.iter().map(|stage| of(*stage)).sum();
         let near = |one: Duration, other: Duration| one.abs_diff(other) <= Duration::from_millis(12).max(other / 10);
         assert!(near(sum, used), "{sum:?} of {used:?}: {sampled:?}");
-        // Seven to one, and no multiple of the kernel's tick, so that few looks are enough.
+        // Seven to one, and not a multiple of the kernel's tick, so that few samples are enough.
         assert!(of(Stage::Scan) > of(Stage::Store), "{sampled:?}");
         assert!(sampled.signals > 5, "{sampled:?}");
     }

@@ -1,8 +1,8 @@
-//! A send in flight that nobody waits for: whoever sends a request waits for the answer.
+//! A send in flight that no task waits for: the sender of a request waits for the answer.
 //!
 //! Decides: a short message fits into the socket's buffer. It is sent when it is submitted, and the kernel reports
-//! nothing, so it costs no completion and ends no wait. Where it does not fit after all, and where it is long, the
-//! kernel sends all of it or fails (MSG_WAITALL). Whether it is done can be checked.
+//! nothing, so it costs no completion and ends no wait. If it does not fit after all, and for a long message, the
+//! kernel sends all of it or fails (MSG_WAITALL). Its completion can be checked.
 //! Invariants: the bytes stay until the completion, even when this is dropped, which cancels it. A short message is
 //! sent whole or not at all, depending on the room in the buffer; so trying again repeats nothing.
 //! Limits: one send at a time on a socket; anything else sent there must wait for it.
@@ -84,8 +84,8 @@ impl Sending {
         }
     }
 
-    /// To be called whenever the answer is polled for: resubmits what found no room, and returns whether the send
-    /// failed. Success wakes nobody.
+    /// Must be called whenever the answer is polled for: resubmits a message that found no room, and returns whether
+    /// the send failed. Success wakes no task.
     pub(super) fn attend(&mut self, context: &Context<'_>) -> bool {
         if let State::Silent(id) = self.state
             && let Poll::Ready((completion, _)) = self.driver.poll_failure(id, context)

@@ -1,7 +1,7 @@
-//! A wake-up within one thread: tasks of a shard tell its loop that there is something to do.
+//! A wake-up within one thread: a shard's tasks notify its loop that there is something to do.
 //!
-//! Decides: a flag and a waker in plain cells, because everything of a shard runs on its own thread; the
-//! channels of the runtime would take a lock.
+//! Decides: a flag and a waker in plain cells, because everything in a shard runs on its own thread; the channels of
+//! the runtime would take a lock.
 //! Invariants: a `notify` between two `wait`s is seen by the second; one waiter at a time.
 
 use std::cell::{Cell, RefCell};

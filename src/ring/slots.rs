@@ -1,15 +1,15 @@
 //! The state of operations in flight: a slot for each, reused.
 //!
-//! Invariants: a slot is free, or belongs to one operation until its last completion has arrived and been taken, or has
-//! arrived and nobody will take it. Completions are handed out in the order in which they arrived.
-//! Limits: plain data, without a kernel. An operation that goes on completing is reported as soon as `UNASKED`
+//! Invariants: a slot is free, or belongs to one operation until its last completion has arrived and has been taken
+//! or abandoned. Completions are handed out in the order in which they arrived.
+//! Limits: plain data, without a kernel. An operation that keeps completing is reported as soon as `UNASKED`
 //! completions wait; the few that arrive before it ends are kept as well.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-/// What the kernel reported of an operation.
+/// What the kernel reported for an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Completion {
     /// A number of bytes, a descriptor, or a negative error number.
@@ -21,9 +21,9 @@ pub(super) struct Completion {
 /// How many completions of one operation may wait to be taken.
 const UNASKED: usize = 8;
 
-/// What an operation needs until its end although nobody waits for it any more.
+/// What an abandoned operation needs until its end.
 pub(super) trait Leftover {
-    /// A completion that nobody took.
+    /// Handles a completion that was not taken.
     fn completed(&self, _completion: Completion) {}
 }
 
@@ -147,7 +147,7 @@ impl Slots {
         polled
     }
 
-    /// The operation `id`, of which the kernel reports only failures, has been submitted: it succeeded unless a
+    /// The operation `id`, for which the kernel reports only failures, has been submitted: it succeeded unless a
     /// failure was reported.
     pub(super) fn assume(&mut self, id: OpId, completion: Completion, woken: &mut Vec<Waker>) {
         if !self.is_in_flight(id) {
@@ -166,7 +166,7 @@ impl Slots {
         }
     }
 
-    /// Leaves `leftover` in the slot until its operation has ended; returns the completions that nobody took.
+    /// Leaves `leftover` in the slot until its operation has ended; returns the completions that were not taken.
     pub(super) fn leave(&mut self, id: OpId, leftover: &Rc<dyn Leftover>) -> Vec<Completion> {
         let Some(slot) = self.slot(id) else { return Vec::new() };
         slot.waker = None;
@@ -179,8 +179,8 @@ impl Slots {
         unasked
     }
 
-    /// Records a completion, with more to follow or not. Adds whom to wake, or the leftover that it belongs to; returns
-    /// whether so many wait to be taken that the operation should be ended.
+    /// Records a completion, with more to follow or not. Adds the task to wake, or the leftover that it belongs to;
+    /// returns whether so many are waiting that the operation should be ended.
     pub(super) fn complete(
         &mut self,
         id: OpId,
@@ -266,7 +266,7 @@ mod tests {
         let next = slots.take();
         assert_eq!((next.index, slots.slots.len()), (id.index, 1), "used again");
         assert_ne!(next, id);
-        // A late completion for the previous operation belongs to nobody.
+        // A late completion for the previous operation is dropped.
         assert_eq!(complete(&mut slots, id, 9, false), 0);
         assert!(slots.poll(next, &context).is_pending() && slots.poll(id, &context).is_pending());
         assert!(!slots.is_idle());

@@ -8,7 +8,7 @@
 //! something has arrived, so one may be in flight for as long as the connection is open; once a deadline has passed no
 //! operation may start, and operations that it ends fail with ECANCELED; sends raise no signal.
 //! Limits: one operation per direction at a time, as a cancel affects both.
-//! Leaves to others: which addresses are allowed, what is said.
+//! Leaves to others: which addresses are allowed, what is sent.
 
 use std::future::poll_fn;
 use std::io;
@@ -81,7 +81,7 @@ impl Socket {
         let fd = self.fd.as_raw_fd();
         let entry = opcode::Connect::new(types::Fd(fd), address.as_ptr(), length).build();
         let (result, _) = op::submit_waiting(entry, (address, self.fd.clone())).await;
-        // A connection established just as its time ran out has already been shut down, though nobody saw it.
+        // A connection established just as its time ran out has already been shut down, although no task noticed.
         guard.check()?;
         result.map(drop)
     }
@@ -125,7 +125,7 @@ impl Socket {
                 Ok(_) => return buffer.map(Some).ok_or_else(|| io::ErrorKind::InvalidData.into()),
                 Err(error) => match error.raw_os_error() {
                     Some(libc::ENOBUFS) => pool.replenish().await,
-                    // It was ended because too much had arrived, or it is the end: the next receive tells.
+                    // It was ended because too much had arrived, or this is the end: the next receive shows which.
                     Some(libc::ECANCELED) => {}
                     _ => return Err(error),
                 },
@@ -250,7 +250,7 @@ mod tests {
 
     fn option(socket: &Socket, level: libc::c_int, name: libc::c_int) -> libc::c_int {
         let (mut value, mut length) = (0, size_of::<libc::c_int>() as libc::socklen_t);
-        // SAFETY: an int and its size, both of which live across the call.
+        // SAFETY: an int and its size, which both live across the call.
         let result =
             unsafe { libc::getsockopt(socket.fd.as_raw_fd(), level, name, (&raw mut value).cast(), &raw mut length) };
         assert_eq!(result, 0);
@@ -301,7 +301,7 @@ mod tests {
             assert_eq!(pool.lent(), 0);
             let buffer = socket.recv(&mut begun, None, &pool, &guard).await.expect("recv").expect("bytes");
             assert_eq!(buffer.filled(), b"unasked");
-            // More than the socket takes at once: it is done when the peer has read, and not before.
+            // More than the socket takes at once: it is done only when the peer has read.
             let mut sending = socket.send(vec![b'x'; 8 << 20]);
             turn().await;
             assert!(!sending.is_through());
@@ -370,7 +370,7 @@ mod tests {
             // The test's and the receive's.
             assert_eq!(pool.holders(), 2);
             drop(receive);
-            // The kernel has not answered yet: the operation is kept until its end.
+            // The kernel has not completed it yet: the operation is kept until its end.
             assert_eq!(pool.holders(), 2);
             for _ in 0..200 {
                 tokio::time::sleep(Duration::from_millis(1)).await;
@@ -384,7 +384,7 @@ mod tests {
         });
     }
 
-    /// A short send that finds no room waits for it, whoever polls it.
+    /// A short send that finds no room waits for it, whichever task polls it.
     #[test]
     fn what_is_short_waits_where_there_is_no_room() {
         Runtime::new(8).expect("io_uring").block_on(async {

@@ -1,10 +1,9 @@
 //! Tasks of a shard, and what happens when one panics.
 //!
-//! Decides: a panic ends its task, and never silently. Its message, with the place in the source, is kept by the
-//! runtime (`panicked`), and the root future is woken, so that even a sleeping shard loop can end the crawl at once:
-//! whoever waits for what the task would have done would wait forever. Awaiting the task's handle gives an error as
-//! before.
-//! Why so: a caught panic carries only a message. Its place is told to the panic hook alone, so one hook per process
+//! Decides: a panic ends its task, and never silently. The runtime keeps its message, with the place in the source
+//! (`panicked`), and wakes the root future, so that even a sleeping shard loop can end the crawl at once: tasks that
+//! depend on the panicked one would otherwise wait forever. Awaiting the task's handle gives an error as before.
+//! Why so: a caught panic carries only a message. Only the panic hook gets its place, so one hook per process
 //! remembers it for its thread and then calls the previous hook.
 //!
 //! Invariants: whatever a panicked task holds is dropped before its panic is reported, and while nothing unwinds, so a
@@ -29,7 +28,7 @@ pub fn spawn<F: Future + 'static>(future: F) -> tokio::task::JoinHandle<F::Outpu
 }
 
 /// The first panic of a task of this thread's runtime, if any: message and place. It wakes the root future, which
-/// should ask whenever it is polled. `None` outside `Runtime::block_on`.
+/// should check this whenever it is polled. `None` outside `Runtime::block_on`.
 pub fn panicked() -> Option<String> {
     runtime::current().and_then(|shared| shared.panicked())
 }
@@ -70,8 +69,8 @@ impl fmt::Debug for Panic {
     }
 }
 
-/// A task whose polls are counted and whose panic is reported; `None` once it has panicked. It is boxed, as the runtime moves
-/// what it spawns several times, at the start and at the end: a fetch's task has kilobytes.
+/// A task whose polls are counted and whose panic is reported; `None` once it has panicked. It is boxed, because the
+/// runtime moves spawned tasks several times, at the start and at the end: a fetch's task has kilobytes.
 struct Task<F>(Option<Pin<Box<F>>>);
 
 impl<F: Future> Future for Task<F> {
@@ -118,7 +117,7 @@ fn remember(info: &PanicHookInfo<'_>) {
         Some(place) => format!("{message} ({}:{})", place.file(), place.line()),
         None => message.to_owned(),
     };
-    // A thread that is about to end has no place for it any more.
+    // A thread that is about to end no longer stores it.
     let _ = LAST.try_with(|last| last.set(Some(text)));
 }
 
@@ -160,7 +159,7 @@ mod tests {
                 panic!("a task's {}", "mistake");
             });
             let line = line!() - 2;
-            // Nothing but the panic gives the root a turn for a long time.
+            // For a long time, only the panic gives the root a turn.
             let mut turns = 0;
             let mut late = pin!(sleep_until(now() + Duration::from_secs(20)));
             let told = poll_fn(|context| {
@@ -205,7 +204,7 @@ mod tests {
         });
     }
 
-    /// A new runtime starts without the panics of the previous one; a dropped handle is no panic.
+    /// A new runtime starts without the panics of the previous one; a dropped handle is not a panic.
     #[test]
     fn a_runtime_knows_its_own_panics() {
         let first = Runtime::new(8).expect("io_uring");

@@ -1,8 +1,8 @@
-//! A thread as others see it: its number, and the CPU time it has used.
+//! A thread as seen by others: its number, and the CPU time it has used.
 //!
 //! Decides: CPU clocks of other threads and processes are read by the clock numbers that the kernel assigns them
 //! (include/linux/posix-timers.h), to the nanosecond and without a descriptor.
-//! Limits: a thread that has ended has no clock any more; its number may be reused.
+//! Limits: a thread that has ended no longer has a clock; its number may be reused.
 
 use std::sync::atomic::{AtomicI32, Ordering};
 
@@ -22,9 +22,9 @@ impl Thread {
         self.tid.store(unsafe { libc::gettid() }, Ordering::Release);
     }
 
-    /// Gives the calling thread less of a CPU than others get that have work: a quarter beside one of them.
+    /// Lowers the calling thread's share of a CPU: a quarter when competing with one other thread.
     pub fn lower_priority() {
-        // SAFETY: setpriority and gettid take numbers alone. A kernel that refuses leaves the thread as it was.
+        // SAFETY: setpriority and gettid take only numbers. If the kernel refuses, the thread keeps its priority.
         unsafe { libc::setpriority(libc::PRIO_PROCESS, libc::gettid().unsigned_abs(), NICE) };
     }
 
@@ -52,7 +52,7 @@ pub fn process_cpu_time(pid: u32) -> Option<Duration> {
 /// Weighs 335 against 1,024 (kernel/sched/core.c, sched_prio_to_weight).
 const NICE: i32 = 5;
 
-/// What a clock says; `None` where there is no such clock.
+/// The reading of a clock; `None` if there is no such clock.
 pub(super) fn clock_time(clock: libc::clockid_t) -> Option<Duration> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: clock_gettime writes one timespec to the address given, which is valid for that.

@@ -1,9 +1,9 @@
 //! Waking a shard from another thread: an event counter with a read pending on the shard's ring.
 //!
 //! Decides: writing eight bytes to an eventfd wakes the shard's ring; a flag saves the system call while a wake-up is
-//! already on its way.
-//! Invariants: after `wake` returns, a pending or later `wait` returns; none is lost: the flag is lowered before `wait`
-//! returns, and so before the shard looks at what was posted.
+//! already in flight.
+//! Invariants: after `wake` returns, a pending or later `wait` returns; none is lost: the flag is lowered before
+//! `wait` returns, and so before the shard reads what was posted.
 //! Limits: several wakes may count as one; a spurious wake-up may happen.
 
 use std::cell::RefCell;

@@ -1,14 +1,14 @@
 //! robots.txt: what a site permits us.
 //!
-//! Decides: RFC 9309; where it is silent, what Google's open-source parser does (google/robotstxt), because
-//! that is what sites are written and tested against. The two contradict each other in that Google does not
-//! decode `%62` to `b`, does not compare `%2A` with `*`, and may forbid /robots.txt itself: there the RFC holds.
-//! Only the rules of our own group are kept, heaviest first, so that the first match decides.
+//! Decides: RFC 9309; where it is silent, the behaviour of Google's open-source parser (google/robotstxt), because
+//! sites are written and tested against that. They contradict each other in three points: Google does not decode
+//! `%62` to `b`, does not compare `%2A` with `*`, and may forbid /robots.txt itself. There the RFC wins. Only the
+//! rules of our own group are kept, heaviest first, so that the first match decides.
 //!
-//! Invariants: rules are sorted by weight, allow before disallow; all lie inside `patterns`.
-//! Limits: `bytes_max` of the body (the RFC asks for 500 KiB at least), 16,663 bytes a line, 1,024 sitemaps.
-//! No pattern is exponential, and a verdict costs [`VERDICT_FUEL`] at most: a path that takes more is forbidden.
-//! Leaves to others: fetching, redirects, how long rules hold and what to do while there are none (`frontier`).
+//! Invariants: rules are sorted by weight, allow before disallow; all are within `patterns`.
+//! Limits: `bytes_max` of the body (the RFC asks for 500 KiB at least), 16,663 bytes a line, 1,024 sitemaps. No
+//! pattern is exponential, and a verdict costs at most [`VERDICT_FUEL`]: a path that needs more is forbidden.
+//! Leaves to others: fetching, redirects, how long rules are valid and what to do while there are none (`frontier`).
 //!
 //! ```
 //! use ringcrawl_robots::Rules;
@@ -39,7 +39,7 @@ pub struct Rules {
     rules: Box<[Rule]>,
     crawl_delay: Option<Duration>,
     sitemaps: Box<[Box<str>]>,
-    /// Few files say anything about use.
+    /// Few files contain anything about use.
     usage: Option<Box<UsageLines>>,
 }
 
@@ -47,8 +47,8 @@ pub struct Rules {
 struct Rule {
     start: u32,
     bytes: u16,
-    /// The pattern's second byte, which is the path's where it matches: most rules are passed by it alone. 0: it has none, or
-    /// a wildcard before.
+    /// The pattern's second byte, which is also the path's if it matches: most rules are skipped by this byte. 0:
+    /// there is none, or a wildcard precedes it.
     second: u8,
     allows: bool,
     /// Ended with `$`: the path must end where the pattern does.
@@ -57,18 +57,18 @@ struct Rule {
     has_query: bool,
 }
 
-/// A rule by which a verdict was given.
+/// A rule that decided a verdict.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Decisive {
-    /// Its pattern, in the form that is compared.
+    /// Its pattern, in the compared form.
     pattern: Box<[u8]>,
     anchored: bool,
     allows: bool,
 }
 
 impl Rules {
-    /// The rules of `body` for the agent with this product token (RFC 9309 section 2.2.1, compared without case),
-    /// or those for `*` when no group names it. Anything may be in `body`; what lies behind `bytes_max` is ignored.
+    /// The rules of `body` for the agent with this product token (RFC 9309 section 2.2.1, compared without case), or
+    /// those for `*` if no group names it. `body` may contain anything; bytes beyond `bytes_max` are ignored.
     pub fn parse(body: &[u8], agent_token: &str, bytes_max: usize) -> Rules {
         parse::parse(body, agent_token, bytes_max)
     }
@@ -78,7 +78,7 @@ impl Rules {
         Rules::default()
     }
 
-    /// Nothing but /robots.txt: it is "unreachable" (RFC 9309 section 2.3.1.4).
+    /// Only /robots.txt: it is "unreachable" (RFC 9309 section 2.3.1.4).
     pub fn disallow_all() -> Rules {
         let everything = Rule { start: 0, bytes: 1, second: 0, allows: false, anchored: false, has_query: false };
         Rules { patterns: Box::from(*b"*"), rules: Box::from([everything]), ..Rules::default() }
@@ -86,19 +86,19 @@ impl Rules {
 
     /// Whether a URL with this path and query (`Url::path_and_query`) may be fetched.
     ///
-    /// Bytes outside ASCII, which a canonical URL has not, match `*` alone.
+    /// Bytes outside ASCII, which a canonical URL does not contain, only match `*`.
     pub fn allows(&self, path_and_query: &str) -> bool {
         self.judge(path_and_query).0
     }
 
-    /// The same, and the units of [`Fuel`] that it took.
+    /// The same, and the units of [`Fuel`] used.
     pub fn judge(&self, path_and_query: &str) -> (bool, u64) {
         let mut fuel = Fuel::new(VERDICT_FUEL);
         let allows = self.allows_within(path_and_query.as_bytes(), &mut fuel);
         (allows && !fuel.is_spent(), VERDICT_FUEL - fuel.left())
     }
 
-    /// The rule that decides on it; `None`: there is none, or it would take too long to find out.
+    /// The rule that decides; `None`: there is none, or finding it would take too long.
     pub fn decisive(&self, path_and_query: &str) -> Option<Decisive> {
         let rule = self.rule_within(path_and_query.as_bytes(), &mut Fuel::new(VERDICT_FUEL)).ok()??;
         let start = rule.start as usize;
@@ -110,7 +110,7 @@ impl Rules {
         self.rule_within(path, fuel).is_ok_and(|rule| rule.is_none_or(|rule| rule.allows))
     }
 
-    /// The rule that decides, if any is about the path; an error when there is no `work` left to find out.
+    /// The rule that decides, if any matches the path; an error if there is not enough `work` left to find out.
     #[inline]
     fn rule_within(&self, path: &[u8], fuel: &mut Fuel) -> Result<Option<&Rule>, OutOfFuel> {
         if self.rules.is_empty() {
@@ -140,22 +140,22 @@ impl Rules {
         Ok(None)
     }
 
-    /// The Crawl-delay of our group, if it has one: no standard, but asked for by many. Up to `u64::MAX` seconds.
+    /// The Crawl-delay of our group, if any: not a standard, but widely used. Up to `u64::MAX` seconds.
     pub fn crawl_delay(&self) -> Option<Duration> {
         self.crawl_delay
     }
 
-    /// The texts of the Sitemap lines, of all groups, in order: absolute URLs if the site did it right.
+    /// The texts of the Sitemap lines, of all groups, in order: absolute URLs if written correctly.
     pub fn sitemaps(&self) -> &[Box<str>] {
         &self.sitemaps
     }
 
-    /// Takes the sitemaps out: they are wanted once, the rules for long.
+    /// Takes the sitemaps out: they are needed once, the rules for longer.
     pub fn take_sitemaps(&mut self) -> Box<[Box<str>]> {
         std::mem::take(&mut self.sitemaps)
     }
 
-    /// What is said about the use of a URL that may be fetched; `None` when nothing is, as mostly.
+    /// The usage preferences for a URL that may be fetched; `None` if there are none, which is usual.
     pub fn usage(&self, path_and_query: &str, fuel: &mut Fuel) -> Option<Usage> {
         self.usage.as_ref().map(|lines| lines.of(path_and_query, fuel))
     }
@@ -167,7 +167,7 @@ impl Rules {
         size_of::<Rules>() + self.patterns.len() + size_of_val(&*self.rules) + sitemaps + usage
     }
 
-    /// Number of rules that are kept.
+    /// Number of rules kept.
     pub fn len(&self) -> usize {
         self.rules.len()
     }
@@ -178,7 +178,7 @@ impl Rules {
     }
 }
 
-/// What [`Rule::second`] of this pattern is.
+/// The [`Rule::second`] of this pattern.
 fn second_of(pattern: &[u8]) -> u8 {
     match *pattern {
         [first, second, ..] if first != b'*' && second != b'*' => second,
@@ -186,20 +186,20 @@ fn second_of(pattern: &[u8]) -> u8 {
     }
 }
 
-/// What the status of the response to /robots.txt says.
+/// The meaning of the response status for /robots.txt.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Meaning {
     /// The body holds the rules.
     Parse,
     /// There are no rules: everything is allowed.
     AllowAll,
-    /// Nobody knows: everything is forbidden until it is known.
+    /// Unknown: everything is forbidden until it is known.
     Unreachable,
 }
 
-/// RFC 9309 section 2.3.1. 429 is a 4xx by number, but "ask again later" by meaning, as for Google. A 3xx that
-/// comes here leads nowhere or is one too many, which the RFC lets us take as "unavailable" (section 2.3.1.2).
-/// Any other number is not HTTP, so nothing is known.
+/// RFC 9309 section 2.3.1. 429 is a 4xx by number, but means "retry later", as for Google. A 3xx that gets here has
+/// no target or exceeds the redirect limit; the RFC lets us treat that as "unavailable" (section 2.3.1.2). Any other
+/// number is not HTTP, so nothing is known.
 pub fn meaning(status: u16) -> Meaning {
     match status {
         200..=299 => Meaning::Parse,
@@ -247,7 +247,7 @@ mod tests {
         assert!(size_of::<Rule>() <= 12);
     }
 
-    /// The dearest file that fits into the limit: every rule is short, distinct, and searches the whole path.
+    /// The most expensive file within the limit: every rule is short, distinct, and searches the whole path.
     #[test]
     fn the_worst_file_ends() {
         let mut body = b"User-agent: *\n".to_vec();
@@ -270,7 +270,7 @@ mod tests {
         }
     }
 
-    /// What is no robots.txt has no rules, and what is one has ours, however much there is of others'.
+    /// A file that is not a robots.txt has no rules, and one that is has ours, however much of it is for others.
     #[test]
     fn what_stands_in_the_place_of_a_robots_txt() {
         let of = |body: &[u8]| Rules::parse(body, "ExampleBot", 512 * 1024);
@@ -283,7 +283,7 @@ mod tests {
             let rules = of(body);
             assert!(rules.is_empty() && rules.allows("/x"), "{}", body[..40].escape_ascii());
         }
-        // A mark of UTF-8 is none of the text.
+        // A byte order mark of UTF-8 is not part of the text.
         assert!(!of(&[b"\xef\xbb\xbf", text.as_bytes()].concat()).allows("/x"));
         let groups = |ours: &str| -> String {
             (0..20_000)
@@ -297,7 +297,7 @@ mod tests {
         assert!(of(groups("y").as_bytes()).is_empty());
         let names: String = (0..20_000).map(|number| format!("User-agent: x{number}\n")).collect();
         assert!(!of(format!("{names}User-agent: examplebot\nDisallow: /a\n").as_bytes()).allows("/a"));
-        // A hundred megabytes: what lies behind the limit is not looked at.
+        // A hundred megabytes: bytes beyond the limit are not read.
         let endless = "Disallow: /b\n# more\n".repeat(5_000_000);
         let rules = of(format!("User-agent: *\nDisallow: /a\n{endless}Disallow: /c\n").as_bytes());
         assert!(!rules.allows("/a") && !rules.allows("/b") && rules.allows("/c") && rules.len() == 2);

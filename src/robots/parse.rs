@@ -4,15 +4,16 @@
 //!
 //! - a byte order mark, or the beginning of one, is skipped; lines end with LF, CR or both;
 //! - a line is cut at `#` and at NUL, and after 16,663 bytes (8 × the 2,083 of old browsers, less one);
-//! - a missing colon is forgiven when the line is two words; `disalow` and its like are forgiven;
+//! - a missing colon is forgiven when the line is two words; `disalow` and similar errors are forgiven;
 //! - a key counts by its beginning (`disallowed: /x` is a Disallow line);
 //! - consecutive User-agent lines open one group; only Allow and Disallow lines close the list, so that no other
 //!   record ends a group (RFC 9309 section 2.2.4);
-//! - groups of one agent are merged; a group that names us, even an empty one, outdoes those for `*`;
-//! - `Allow: …/index.htm…` allows the folder's own address besides.
+//! - groups of one agent are merged; a group that names us, even an empty one, overrides those for `*`;
+//! - `Allow: …/index.htm…` also allows the folder's own address.
 //!
-//! A body longer than the limit loses its last, broken line: half an Allow line would allow too much.
-//! What is said about use ([`super::usage`]) is of a group, too. Crawl-delay: the first number of our group holds; fractions are good, signs and units are not.
+//! A body longer than the limit loses its last, incomplete line: half an Allow line would allow too much. Usage lines
+//! ([`super::usage`]) also belong to a group. Crawl-delay: the first number of our group counts; fractions are valid,
+//! signs and units are not.
 //!
 //! Limits: those above; 1,024 sitemaps.
 
@@ -37,12 +38,12 @@ pub(super) fn parse(body: &[u8], agent_token: &str, bytes_max: usize) -> Rules {
 
 const SITEMAPS_MAX: usize = 1_024;
 
-/// 8 × 2,083 bytes, of which Google's buffer keeps one for itself.
+/// 8 × 2,083 bytes, minus one that Google's buffer keeps for itself.
 const LINE_BYTES_MAX: usize = 16_663;
 
 #[derive(Default)]
 struct Parser {
-    /// The group at hand names us; is for `*`; has had a rule.
+    /// The current group names us; is for `*`; has had a rule.
     specific: Group,
     specific_now: bool,
     specific_ever: bool,
@@ -50,7 +51,7 @@ struct Parser {
     global_now: bool,
     rule_seen: bool,
     sitemaps: Vec<Box<str>>,
-    /// The first licence of all.
+    /// The first licence in the file.
     license: Option<Box<str>>,
 }
 
@@ -112,7 +113,7 @@ impl Parser {
         }
     }
 
-    /// The group that a line at this place belongs to: a group that names us and `*` is ours alone.
+    /// The group that a line here belongs to: a group that names us and `*` is only ours.
     fn group(&mut self) -> Option<&mut Group> {
         if self.specific_now {
             Some(&mut self.specific)
@@ -152,7 +153,7 @@ impl Group {
         let mut patterns = Vec::new();
         let mut rules = Vec::new();
         for (pattern, allows) in &self.rules {
-            // Neither can fail: a line is too short, and a body too.
+            // Neither can fail: lines and bodies are short enough.
             let (Ok(start), Ok(bytes)) = (u32::try_from(patterns.len()), u16::try_from(pattern.text.len())) else {
                 continue;
             };
@@ -171,7 +172,7 @@ impl Group {
     }
 }
 
-/// The first `bytes_max` bytes, less the line that this cuts through.
+/// The first `bytes_max` bytes, without the line that this cuts through.
 fn whole_lines(body: &[u8], bytes_max: usize) -> &[u8] {
     let Some((kept, [next, ..])) = body.split_at_checked(bytes_max) else { return body };
     if matches!(next, b'\n' | b'\r') {
@@ -216,7 +217,7 @@ fn trim(mut text: &[u8]) -> &[u8] {
     text
 }
 
-/// The six of C, with the vertical tab.
+/// The six of C, including the vertical tab.
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t'..=b'\r')
 }
@@ -251,7 +252,7 @@ impl Key {
     }
 }
 
-/// Decimal seconds, with or without a fraction; words may follow. What is too long counts as `u64::MAX` seconds.
+/// Decimal seconds, with or without a fraction; words may follow. Too long a number counts as `u64::MAX` seconds.
 fn seconds(value: &[u8]) -> Option<Duration> {
     let number = value.split(|byte| is_space(*byte)).next()?;
     let (whole, fraction) = match memchr::memchr(b'.', number) {
@@ -363,7 +364,7 @@ mod tests {
         assert!(rules(body).allows("/public/only"));
     }
 
-    /// Nothing in the bytes can panic, and the rules stay within their promises.
+    /// No bytes can cause a panic, and the rules keep their invariants.
     #[test]
     fn hostile_bytes() {
         let sample = b"\xEF\xBB\xBFUser-agent: ExampleBot\r\nAllow: /a*b%2A$\nDisallow: /\xC3\xBC%zz?x=%2F\nCrawl-delay: 1.5\nSitemap: x\n";

@@ -1,18 +1,19 @@
 //! The patterns of Allow and Disallow lines, and the form in which paths are compared with them.
 //!
-//! Decides: paths and patterns are brought into one form (RFC 9309 section 2.2.2), then compared byte by byte:
+//! Decides: paths and patterns are normalized to one form (RFC 9309 section 2.2.2), then compared byte by byte:
 //!
 //! - `%XX` of an unreserved character is that character; every other escape is written with upper-case digits;
-//! - characters that no URL has raw (controls, space, `"<>\^{|}` and the grave accent, all beyond ASCII) are escaped;
-//! - of the reserved characters those that never divide a path or query (`!$'(),:@[]` and a literal `*`) are equal
-//!   to their escapes, as in the RFC's figures 4 and 6; `/ ? # & = + ;` and `%` itself are not, but a slash in a
-//!   query is equal to `%2F` again (figure 4);
-//! - a `*` that stands for itself becomes the byte 1, so that `*` in a pattern is always the wildcard.
+//! - characters that no URL contains raw (controls, space, `"<>\^{|}` and the grave accent, all beyond ASCII) are
+//!   escaped;
+//! - reserved characters that never divide a path or query (`!$'(),:@[]` and a literal `*`) are equal to their
+//!   escapes, as in the RFC's figures 4 and 6; `/ ? # & = + ;` and `%` itself are not, but a slash in a query is
+//!   equal to `%2F` again (figure 4);
+//! - a literal `*` becomes the byte 1, so that `*` in a pattern is always the wildcard.
 //!
-//! Wildcards are matched leftmost, without going back: with only `*` to choose from, what matches at all
-//! matches leftmost, so a pattern costs one pass over the path however many stars it has.
+//! Wildcards are matched leftmost, without backtracking: since `*` is the only wildcard, any match implies a leftmost
+//! match, so a pattern costs one pass over the path however many stars it has.
 //!
-//! Invariants: a byte 1 in normalized text is a literal star; which of the equal spellings came in does not show.
+//! Invariants: a byte 1 in normalized text is a literal star; the original spelling makes no difference.
 
 use std::borrow::Cow;
 
@@ -20,7 +21,7 @@ use memchr::memmem;
 
 use ringcrawl_base::fuel::{Fuel, SEARCH_COST};
 
-/// A `*` that is no wildcard. Controls are always escaped, so the byte is free.
+/// A `*` that is not a wildcard. Controls are always escaped, so the byte is free.
 const LITERAL_STAR: u8 = 1;
 
 /// A pattern in the form that `matches` reads.
@@ -52,13 +53,13 @@ impl Pattern {
         Some(Pattern { text, anchored, has_query })
     }
 
-    /// Octets, by which the most specific match is found (RFC 9309 section 2.2.2); wildcard and `$` count one each.
+    /// Octets, which determine the most specific match (RFC 9309 section 2.2.2); wildcard and `$` count one each.
     pub fn weight(&self) -> usize {
         self.text.len() + usize::from(self.anchored)
     }
 }
 
-/// A path (with its query) in the form that is compared.
+/// A path (with its query) in the compared form.
 pub(super) fn normalize(path: &[u8]) -> Cow<'_, [u8]> {
     if path.iter().all(|byte| is_plain(*byte)) {
         return Cow::Borrowed(path);
@@ -86,7 +87,7 @@ pub(super) fn fold_query(path: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(folded)
 }
 
-/// Whether the path begins with the pattern; `false`, too, when there is no `work` left to find out.
+/// Whether the path begins with the pattern; also `false` if there is not enough `work` left to find out.
 pub(super) fn matches(pattern: &[u8], anchored: bool, path: &[u8], fuel: &mut Fuel) -> bool {
     let Some(star) = memchr::memchr(b'*', pattern) else {
         return if anchored { path == pattern } else { path.starts_with(pattern) };
@@ -149,7 +150,7 @@ fn write_normalized(source: &[u8], side: Side, text: &mut Vec<u8>) {
     }
 }
 
-/// Neither changed by normalizing nor part of something that is.
+/// Neither changed by normalizing nor part of an escape that is.
 fn is_plain(byte: u8) -> bool {
     !matches!(byte, b'%' | b'*') && !is_never_raw(byte)
 }
@@ -236,7 +237,7 @@ mod tests {
         }
     }
 
-    /// The set of all positions that a pattern can have reached: Google's way, and plainly right.
+    /// The set of all positions that a pattern can have reached: Google's method, and obviously correct.
     fn matches_slowly(pattern: &[u8], anchored: bool, path: &[u8]) -> bool {
         let mut reached = vec![0];
         for byte in pattern {
@@ -263,7 +264,7 @@ mod tests {
         assert!((20_000..180_000).contains(&matched), "{matched}");
     }
 
-    /// Escaping a character that is equal to its escape changes nothing, on either side.
+    /// Escaping a character that equals its escape changes nothing, on either side.
     #[test]
     fn spellings_do_not_show() {
         let mut rng = Rng::new(1);

@@ -1,8 +1,8 @@
 //! The part of a URL that rules are compared with, for texts that are not canonical.
 //!
-//! Decides: as Google's `GetPathParamsQuery`: from the first `/`, `?` or `;` behind the authority to the
-//! fragment, with a slash before it when there is none. The crawler itself has `Url::path_and_query`; this is
-//! for people and test suites that ask about a path, or a URL as it stands in a log.
+//! Decides: as Google's `GetPathParamsQuery`: from the first `/`, `?` or `;` behind the authority to the fragment,
+//! with a slash before it if there is none. The crawler itself uses `Url::path_and_query`; this is for people and
+//! test suites that query a path, or a URL from a log.
 //!
 //! Invariants: the result begins with `/`.
 
@@ -13,7 +13,7 @@ pub fn path_of(url: &str) -> Cow<'_, str> {
     let start = if url.starts_with("//") { 2 } else { 0 };
     let text = url.get(start..).unwrap_or_default();
     let text = match text.split_once("://") {
-        // A path that begins before `://` has it in its query.
+        // If a path begins before `://`, that is in its query.
         Some((scheme, rest)) if !scheme.contains(DELIMITERS) => rest,
         _ => text,
     };

@@ -1,27 +1,27 @@
-//! What robots.txt says about the use of what may be fetched.
+//! What robots.txt says about the use of content that may be fetched.
 //!
-//! Decides: `Content-Usage: /path train-ai=n` (draft-ietf-aipref-attach, "Robots Exclusion Protocol Content-Usage Rule") holds for
-//! the paths that an Allow line with this path would, and the longest path that matches says it; where two lines have one path,
-//! both count. `Content-Signal: search=yes, ai-train=no` has mostly no path and then holds for all; where it has one, it is read
-//! in the same way, apart from the others. Both are of a group, and ours is the one whose rules we obey. Older drafts let the path
-//! out; so may lines here.
-//! `License:` (RSL 1.0) names where the conditions are: that of our group, or else the first of the file, as it is no group's.
-//! None of these lines ends the list of agents that a group is for: by RFC 9309 section 2.2.4 only rules do, and a file must mean
-//! the same to us as to those who know nothing of these lines.
+//! Decides: `Content-Usage: /path train-ai=n` (draft-ietf-aipref-attach, "Robots Exclusion Protocol Content-Usage
+//! Rule") applies to the paths that an Allow line with this path would match, and the longest matching path wins; if
+//! two lines have the same path, both count. `Content-Signal: search=yes, ai-train=no` usually has no path and then
+//! applies to all; if it has one, it is read in the same way, separately from the others. Both belong to a group, and
+//! ours is the one whose rules we obey. Older drafts omit the path; lines here may, too. `License:` (RSL 1.0) names
+//! the address of the conditions: that of our group, or else the first in the file, as that is in no group. None of
+//! these lines ends the list of agents of a group: by RFC 9309 section 2.2.4 only rules do, and a file must have the
+//! same meaning for parsers that do not know these lines.
 //! Invariants: nothing here changes what may be fetched.
-//! Limits: [`LINES_MAX`] lines of a group, [`LICENSE_BYTES_MAX`] bytes of an address; what is more says nothing.
+//! Limits: [`LINES_MAX`] lines of a group, [`LICENSE_BYTES_MAX`] bytes of an address; anything beyond is ignored.
 
 use super::pattern::{self, Pattern};
 use ringcrawl_base::fuel::{Fuel, RULE_COST};
 use ringcrawl_base::preferences::{Preferences, Use};
 use ringcrawl_url::text_of_bytes;
 
-/// What is said about the use of one URL.
+/// The usage preferences and licence for one URL.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Usage {
     /// By categories.
     pub preferences: Preferences,
-    /// Where the licence lies, as it is written.
+    /// The address of the licence, as written.
     pub license: Option<Box<str>>,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct UsageLines {
     pub license: Option<Box<str>>,
 }
 
-/// For which paths what is said.
+/// Preferences for the paths of one line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct UsageLine {
     pub pattern: Pattern,
@@ -56,12 +56,12 @@ impl UsageLines {
             && self.lines.len() < LINES_MAX
             && path.len() <= usize::from(u16::MAX) / 4
         {
-            // One that says nothing counts, too: a longer path may take back what a shorter one says.
+            // A line without preferences counts, too: a longer path may revoke those of a shorter one.
             self.lines.push(UsageLine { pattern, is_signal, preferences });
         }
     }
 
-    /// Notes where a licence lies, if none is noted yet.
+    /// Records the address of a licence, if none is recorded yet.
     pub fn license(&mut self, value: &[u8]) {
         let is_address = |text: &str| {
             (1..=LICENSE_BYTES_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
@@ -72,11 +72,12 @@ impl UsageLines {
         }
     }
 
-    /// What is said of the URL with this path and query. Where there is no `work` left to find out, every use is denied.
+    /// The usage of the URL with this path and query. If there is not enough `work` left to find out, every use is
+    /// denied.
     pub fn of(&self, path_and_query: &str, fuel: &mut Fuel) -> Usage {
         let path = pattern::normalize(path_and_query.as_bytes());
         let folded = pattern::fold_query(&path);
-        // Of usages and of signals: the longest path so far, and what it says.
+        // For usages and for signals: the longest path so far, and its preferences.
         let mut best = [(0, Preferences::default()); 2];
         for line in &self.lines {
             let path = if line.pattern.has_query { &folded } else { &path };
@@ -92,7 +93,7 @@ impl UsageLines {
             *longest = weight;
         }
         let [(_, usages), (_, signals)] = best;
-        // A line that was not compared may deny whatever such lines are about.
+        // A line that was not compared may deny any use that such lines cover.
         let mut unread = Preferences::default();
         if fuel.is_spent() {
             [Use::Search, Use::AiUse, Use::TrainAi].into_iter().for_each(|one| unread.add(Preferences::of(one, false)));
@@ -101,19 +102,19 @@ impl UsageLines {
         Usage { preferences: usages.and(signals).and(unread).and(licensed), license: self.license.clone() }
     }
 
-    /// Whether nothing is said.
+    /// Whether there are no preferences and no licence.
     pub fn is_empty(&self) -> bool {
         self.lines.is_empty() && self.license.is_none()
     }
 
-    /// Memory besides the value itself.
+    /// Memory in addition to the value itself.
     pub fn ram_bytes(&self) -> usize {
         let lines: usize = self.lines.iter().map(|line| size_of::<UsageLine>() + line.pattern.text.len()).sum();
         lines + self.license.as_ref().map_or(0, |license| license.len())
     }
 
-    /// As bytes, for another shard: 2 bytes: how many lines; for each 1 byte of flags, 2 of preferences, 2 of length, and the text;
-    /// 2 bytes and so many: the licence.
+    /// As bytes, for another shard: 2 bytes, the number of lines; for each line 1 byte of flags, 2 of preferences, 2
+    /// of length, and the text; 2 bytes, the length of the licence, and its text.
     pub fn write(&self, bytes: &mut Vec<u8>) {
         bytes.extend((self.lines.len() as u16).to_le_bytes());
         for UsageLine { pattern, is_signal, preferences } in &self.lines {
@@ -127,7 +128,7 @@ impl UsageLines {
         bytes.extend(license.as_bytes());
     }
 
-    /// Reads what `write` wrote, and gives what is behind it.
+    /// Reads what `write` wrote, and returns the rest.
     pub fn read(bytes: &[u8]) -> Option<(UsageLines, &[u8])> {
         let (count, mut rest) = bytes.split_first_chunk::<2>()?;
         let mut read = UsageLines::default();
@@ -150,9 +151,9 @@ impl UsageLines {
     }
 }
 
-/// Lines of one group; no file that is known has more than five.
+/// Lines of one group; no known file has more than five.
 const LINES_MAX: usize = 256;
-/// Longer addresses are not kept.
+/// Longer addresses are dropped.
 const LICENSE_BYTES_MAX: usize = 512;
 
 #[cfg(test)]
@@ -211,7 +212,7 @@ mod tests {
         assert_eq!(said("User-agent: x\nContent-Usage: / search=n\nDisallow: /\n", "/"), "");
     }
 
-    /// A dear line goes before the one that denies: nobody knows what that would have said.
+    /// An expensive line precedes the one that denies, and its verdict is unknown.
     #[test]
     fn what_takes_too_long_is_denied() {
         let body =
@@ -225,7 +226,7 @@ mod tests {
         assert_eq!([label(10_000), label(0)], ["ai-use=n, search=n, train-ai=n", "ai-use=n, search=n, train-ai=n"]);
     }
 
-    /// Whoever knows nothing of these lines reads the same rules.
+    /// A parser that does not know these lines reads the same rules.
     #[test]
     fn rules_stay_what_they_are() {
         let lines = "Content-Usage: / train-ai=n\nContent-Signal: search=no\nLicense: https://a.test/\n";

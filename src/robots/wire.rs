@@ -1,9 +1,10 @@
 //! Rules as bytes, for another shard.
 //!
-//! Format: 8 bytes of Crawl-delay in nanoseconds, all ones for none; 4 bytes: how many rules; for each rule 2 bytes of
-//! length and 1 byte of flags; what is said about use; then the texts of all rules, one after the other. Little endian.
-//! Invariants: what is read keeps the order on which a match relies: heaviest first, allow before disallow.
-//! Limits: sitemaps are left out. Nothing is set aside for a number that the bytes do not bear out.
+//! Format: 8 bytes of Crawl-delay in nanoseconds, all ones for none; 4 bytes: the number of rules; for each rule 2
+//! bytes of length and 1 byte of flags; the usage lines; then the texts of all rules, one after the other. Little
+//! endian.
+//! Invariants: reading preserves the order that matching relies on: heaviest first, allow before disallow.
+//! Limits: sitemaps are omitted. Memory is never reserved for a count that the bytes do not support.
 
 use super::usage::UsageLines;
 use super::{Rule, Rules, second_of};
@@ -24,7 +25,7 @@ impl Rules {
             Some(usage) => usage.write(&mut bytes),
             None => UsageLines::default().write(&mut bytes),
         }
-        // Each rule's text by itself: it need not lie behind that of the rule before.
+        // Each rule's text separately: it need not follow that of the previous rule.
         for rule in &self.rules {
             let start = rule.start as usize;
             bytes.extend(self.patterns.get(start..start + usize::from(rule.bytes)).unwrap_or_default());

@@ -1,17 +1,17 @@
 //! URLs of any scheme, with fragment and credentials: the standard's "URL parser" (WHATWG URL, section 4.4).
 //!
-//! Decides: the `url` crate parses; this file brings in what 2.5.8 has not of the standard as it stands:
+//! Decides: the `url` crate parses; this file adds what version 2.5.8 lacks of the current standard:
 //!
-//! - a query in the page's encoding, the rest in UTF-8 ("query state"): a server of 1998 that never heard of
-//!   UTF-8 gets the bytes that it put into its own links;
+//! - a query in the page's encoding, the rest in UTF-8 ("query state"): a server of 1998 that never heard of UTF-8
+//!   gets the bytes that it put into its own links;
 //! - `///host` against a base is `//host` ("special authority ignore slashes state");
 //! - `^` in a path is escaped (section 1.3, "path percent-encode set");
-//! - a domain of ASCII is taken as it is, in lower case, whether its `xn--` labels are Punycode or not
-//!   (section 3.3, "domain to ASCII"). The crate refuses such a name, so it is shown another one of the same
-//!   length, the mask, and the name is put back where the URL is written.
+//! - a domain of ASCII is taken as it is, in lower case, whether its `xn--` labels are Punycode or not (section 3.3,
+//!   "domain to ASCII"). The crate refuses such a name, so it gets another one of the same length, the mask, and the
+//!   name is restored when the URL is written.
 //!
-//! Invariants: masked and true name have the same length, so that all offsets hold for both.
-//! Limits: 1 MiB a reference. What is left of the crate's own departures concerns `file:` and opaque paths.
+//! Invariants: masked and true name have the same length, so all offsets are valid for both.
+//! Limits: 1 MiB a reference. The crate's other deviations concern `file:` and opaque paths.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -96,7 +96,8 @@ impl fmt::Display for Absolute {
 /// Of an internationalized label (RFC 5890 section 2.3.2.1).
 const ACE_PREFIX: &str = "xn--";
 
-/// One of these is not in the name at hand; any of them leaves a label what it is: no number, no Punycode.
+/// At least one of these does not occur in the name; each leaves a label's kind unchanged: not a number, not
+/// Punycode.
 const MASKS: [&str; 4] = ["xq--", "xj--", "xk--", "xz--"];
 
 /// Special schemes whose hosts follow the common rules: not `file`.
@@ -124,7 +125,7 @@ fn mask_host(reference: &str) -> Option<(String, &'static str)> {
     Some((format!("{before}{}{}", host_lower.replace(ACE_PREFIX, mask), authority.get(end..)?), mask))
 }
 
-/// `///host` is `//host`; the crate finds an empty host in it.
+/// `///host` is `//host`; the crate would find an empty host in it.
 fn without_extra_slashes(reference: &str) -> Cow<'_, str> {
     let mut slashes = 0;
     let rest = reference.trim_start_matches(|char| char <= ' ').trim_start_matches(|char| {
@@ -142,17 +143,18 @@ fn parse_encoded(
     let options = url::Url::options().base_url(base);
     // UTF-16 and "replacement" are never written: WHATWG Encoding, section 4.3, "get an output encoding".
     let encoding = encoding.output_encoding();
-    // A reference of ASCII has the same bytes in every encoding but ISO-2022-JP, which has no ESC, SO and SI.
+    // A reference of ASCII has the same bytes in every encoding except ISO-2022-JP, where ESC, SO and SI must be
+    // absent.
     if encoding == UTF_8 || (reference.is_ascii() && encoding != encoding_rs::ISO_2022_JP) {
         return options.parse(reference);
     }
-    // The crate would encode what lies between two line breaks by itself, each time from the first state.
+    // The crate would encode each part between two line breaks separately, each time from the initial state.
     let whole = reference.replace(['\t', '\n', '\r'], "");
     let encode: &dyn Fn(&str) -> Cow<'_, [u8]> = &|query| Cow::Owned(encode_query(query, encoding));
     options.encoding_override(Some(encode)).parse(&whole)
 }
 
-/// The query in `encoding`; what the encoding lacks as a percent-encoded numeric character reference
+/// The query in `encoding`; characters that the encoding lacks become percent-encoded numeric character references
 /// (WHATWG URL, section 1.3, "percent-encode after encoding").
 fn encode_query(query: &str, encoding: &'static Encoding) -> Vec<u8> {
     let mut encoder = encoding.new_encoder();
@@ -172,7 +174,7 @@ fn encode_query(query: &str, encoding: &'static Encoding) -> Vec<u8> {
     }
 }
 
-/// Room for one character and the escape sequences around it, so that every turn of the loop gets on.
+/// Room for one character and the escape sequences around it, so that every iteration makes progress.
 const ROOM_BYTES_MIN: usize = 32;
 
 #[cfg(test)]

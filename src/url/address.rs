@@ -1,11 +1,10 @@
-//! Which IP addresses a public crawler may talk to.
+//! Which IP addresses a public crawler may connect to.
 //!
-//! Decides: by the IANA IPv4 and IPv6 Special-Purpose Address Registries (RFC 6890, RFC 8190 and the RFCs that
-//! added rows), their column "Globally Reachable": a name in the public DNS may point to the operator's own
-//! network, and a crawler that follows it reads what no stranger may see. Not in the registries but not global
-//! either: multicast, site-local (RFC 3879), and all of IPv6 outside 2000::/3, which nobody was given.
-//! An IPv6 address that carries an IPv4 address to the place where it is really sent (NAT64, 6to4) is only as
-//! global as that one.
+//! Decides: by the IANA IPv4 and IPv6 Special-Purpose Address Registries (RFC 6890, RFC 8190 and the RFCs that added
+//! rows), their column "Globally Reachable": a name in the public DNS may point to the operator's own network, and a
+//! crawler that follows it reads pages that strangers must not see. Not in the registries but not global either:
+//! multicast, site-local (RFC 3879), and all of IPv6 outside 2000::/3, which is unassigned. An IPv6 address that
+//! carries the IPv4 address of its real destination (NAT64, 6to4) is only as global as that one.
 //!
 //! Invariants: total; every address has exactly one class.
 //! Leaves to others: what the operator permits (`config::PrivateAddresses`).

@@ -1,10 +1,11 @@
-//! Ports of other protocols, and of services that are no web.
+//! Ports of other protocols, and of services other than web sites.
 //!
-//! Decides: the list of the Fetch standard, section "port blocking", to which no browser sends an HTTP request, and the usual
-//! ports of data stores, message brokers, machines' managers, printers and the like. A link may name any port of any machine; what an
-//! HTTP request says is a command to some of those servers, as to one of mail or chat, and others answer whoever asks with what
-//! they hold. Browsers reach these at home, a crawler has no reason to.
-//! Limits: a service at another port is not known by it. Ports where public sites are common (8080, 8443, 3000, 9000) are none.
+//! Decides: the list of the Fetch standard, section "port blocking", to which browsers send no HTTP requests, and the
+//! usual ports of data stores, message brokers, machine management, printers and the like. A link may name any port
+//! of any machine. Some of those servers, such as mail or chat, would execute an HTTP request as commands; others
+//! hand out their data to any client. Browsers reach these services at home, a crawler has no reason to.
+//! Limits: a service at another port is not recognized. Ports where public sites are common (8080, 8443, 3000, 9000)
+//! are not listed.
 
 /// In ascending order.
 const BAD_PORTS: [u16; 83] = [
@@ -14,7 +15,7 @@ const BAD_PORTS: [u16; 83] = [
     5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080,
 ];
 
-/// Ports of services, in ascending order: their documentation's defaults.
+/// Default ports of services, by their documentation, in ascending order.
 const SERVICE_PORTS: [u16; 61] = [
     445, 623, 873, // SMB, IPMI, rsync
     1080, 1099, 1433, 1434, 1521, 1883, // SOCKS, Java RMI, SQL Server, Oracle, MQTT
@@ -29,7 +30,7 @@ const SERVICE_PORTS: [u16; 61] = [
     26379, 27017, 27018, 27019, 28017, 61613, // Redis, MongoDB, STOMP
 ];
 
-/// Whether `port` belongs to another protocol, or to a service that is no web.
+/// Whether `port` belongs to another protocol, or to a service other than a web site.
 #[inline]
 pub fn is_bad_port(port: u16) -> bool {
     !matches!(port, 80 | 443) && (BAD_PORTS.binary_search(&port).is_ok() || SERVICE_PORTS.binary_search(&port).is_ok())

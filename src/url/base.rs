@@ -3,8 +3,8 @@
 //! Decides: the base is parsed once per page at most, since a page has a hundred links. It may be of any scheme: a page
 //! may say `<base href="about:blank">`, and then its relative links lead nowhere.
 //!
-//! Limits: as `Url`; an `href` makes a base of `BASE_BYTES_MAX` at most, or a page of short references could make
-//! a thousand times its own size of URLs.
+//! Limits: as `Url`; an `href` makes a base of at most `BASE_BYTES_MAX`, or a page of short references could create a
+//! thousand times its own size in URLs.
 //! Leaves to others: finding the first `<base>` and the page's encoding (`html`).
 
 use std::sync::OnceLock;
@@ -14,11 +14,11 @@ use encoding_rs::{Encoding, UTF_8};
 use super::plain::{self, Ground};
 use super::{Absolute, Url, UrlError, idna_bytes};
 
-/// Longest base URL that an `href` may give, in bytes: half of the request line that RFC 9112 section 3 recommends
-/// every server to take.
+/// Longest base URL that an `href` may set, in bytes: half of the request line that RFC 9112 section 3 recommends
+/// every server to accept.
 const BASE_BYTES_MAX: usize = 4096;
 
-/// What the host of an `href` may cost ([`idna_bytes`]): half a millisecond; names of the DNS have 253 bytes.
+/// What the host of an `href` may cost ([`idna_bytes`]): half a millisecond; DNS names have 253 bytes.
 const BASE_IDNA_BYTES_MAX: usize = 16 << 10;
 
 /// A page's base URL, parsed.
@@ -26,16 +26,16 @@ const BASE_IDNA_BYTES_MAX: usize = 16 << 10;
 pub struct Base {
     /// For plain references, where the base is http or https.
     ground: Option<Ground>,
-    /// For all others, which many a page has none of: parsed when one comes.
+    /// For all others, which many pages do not have: parsed when one comes.
     url: OnceLock<Option<Absolute>>,
 }
 
-/// What is known of the host of a URL that was resolved, without a look at it.
+/// What is known of the host of a resolved URL, without examining it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reach {
     /// Its scheme, host and port are the base's.
     SameHost,
-    /// They may be any, the base's too.
+    /// They may be any, including the base's.
     AnyHost,
 }
 
@@ -52,8 +52,8 @@ impl Base {
     }
 
     /// The base after the page's first `<base href>`, `self` being the page's own (HTML, section 4.2.3, "set the
-    /// frozen base URL"): an `href` that is no URL, or is a `data:` or `javascript:` URL, changes nothing,
-    /// nor does one that is too long.
+    /// frozen base URL"): an `href` that is not a URL, is a `data:` or `javascript:` URL, or is too long changes
+    /// nothing.
     pub fn with_href(&self, href: &str) -> Base {
         self.with_href_encoded(href, UTF_8)
     }
@@ -69,7 +69,7 @@ impl Base {
         }
     }
 
-    /// The base, with the fragment that it may have.
+    /// The base, with its fragment, if any.
     pub fn as_absolute(&self) -> Option<&Absolute> {
         let parse = || self.ground.as_ref().and_then(|ground| Absolute::parse(ground.url().as_str()).ok());
         self.url.get_or_init(parse).as_ref()
@@ -82,7 +82,7 @@ impl Base {
         Ok(url)
     }
 
-    /// As `resolve`, into a URL whose memory is used again. On an error it stays what it was.
+    /// As `resolve`, into a URL whose memory is reused. On an error it is unchanged.
     #[inline]
     pub fn resolve_into(&self, reference: &str, encoding: &'static Encoding, url: &mut Url) -> Result<Reach, UrlError> {
         let plain = match &self.ground {
@@ -103,7 +103,7 @@ impl Base {
         ground.resolve(reference, encoding, &mut Url::unwritten(0)).is_some()
     }
 
-    /// What `resolve` gives for any reference, by the parser alone: its slow twin.
+    /// The result of `resolve` for any reference, using only the parser: its slow twin.
     pub fn resolve_by_parser(&self, reference: &str, encoding: &'static Encoding) -> Result<Url, UrlError> {
         self.resolve_any(reference, encoding)?.try_into()
     }

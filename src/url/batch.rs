@@ -9,12 +9,12 @@
 //! | n | the canonical URL, ASCII |
 //!
 //!
-//! Which page linked to a URL is told where that matters: an entry with [`VIA`] in place of the depth has the page's URL, and is
-//! of all entries behind it up to the next such one; [`NO_VIA`] in place of the page says that none is known. So a page's links
-//! name it once, however many there are, and a batch in which no page is told is as long as ever.
-//! Invariants: a batch holds whole entries only; bytes from outside are checked once, on the way in.
-//! Limits: one URL is at most 65,535 bytes; longer ones are refused by `push`. A page whose URL is longer than
-//! [`VIA_BYTES_MAX`] is not told.
+//! The page that links to a URL is recorded where that matters: an entry with [`VIA`] in place of the depth has the
+//! page's URL, and applies to all entries behind it up to the next such one; [`NO_VIA`] in place of the page means
+//! that none is known. So a page is named once for all its links, and a batch without pages is no longer than before.
+//! Invariants: a batch holds whole entries only; bytes from outside are checked once, when they enter.
+//! Limits: one URL is at most 65,535 bytes; `push` refuses longer ones. A page whose URL is longer than
+//! [`VIA_BYTES_MAX`] is not recorded.
 
 use super::{Url, canonical};
 
@@ -24,7 +24,7 @@ pub struct UrlBatch {
     bytes: Vec<u8>,
     /// URLs, without the pages that link to them.
     len: usize,
-    /// Where the last entry begins that tells of a page.
+    /// Start of the last entry that names a page.
     via_at: Option<usize>,
 }
 
@@ -40,16 +40,16 @@ pub struct Found<'a> {
 }
 
 impl<'a> Found<'a> {
-    /// One to which no page is known to link.
+    /// A URL without a known linking page.
     pub const fn unlinked(depth: u16, url: &'a str) -> Found<'a> {
         Found { via: None, depth, url }
     }
 }
 
-/// Stands in place of a depth where the text is the page that links to what follows. As `Hops` it is a way with more redirects
-/// than anybody follows, so it is never the way to a URL of a crawl.
+/// Replaces a depth if the text is the page that links to the entries behind it. As `Hops` it is a path with more
+/// redirects than are ever followed, so it is never the path to a crawled URL.
 pub const VIA: u16 = u16::MAX >> 1;
-/// Most bytes of the URL of a page that is told: `scope.url_bytes_max` is as much by default.
+/// Longest URL of a recorded page, in bytes: the default of `scope.url_bytes_max`.
 pub const VIA_BYTES_MAX: usize = 2_048;
 /// In place of such a page: none is known.
 const NO_VIA: &str = "-";
@@ -68,7 +68,7 @@ impl UrlBatch {
         is_pushed
     }
 
-    /// Adds one URL, and tells of the page that links to it unless the one before was that page's, too.
+    /// Adds one URL, and records the page that links to it unless the previous URL has the same page.
     pub fn push_found(&mut self, found: Found<'_>) -> bool {
         let Found { via, depth, url } = found;
         let via = via.filter(|via| !via.is_empty() && via.len() <= VIA_BYTES_MAX);
@@ -91,24 +91,24 @@ impl UrlBatch {
         true
     }
 
-    /// The page that the next URL is of, unless another one is told.
+    /// The page of the next URL, unless another one is recorded.
     fn last_via(&self) -> Option<&str> {
         let (_, bytes) = RawEntries { rest: self.bytes.get(self.via_at?..)? }.next()?;
         UrlBatch::via_of(bytes)
     }
 
-    /// The page that an entry with [`VIA`] tells of.
+    /// The page that an entry with [`VIA`] names.
     pub fn via_of(bytes: &[u8]) -> Option<&str> {
         str::from_utf8(bytes).ok().filter(|via| *via != NO_VIA)
     }
 
-    /// Appends all of `other`, in which no page is told, nor here.
+    /// Appends all of `other`; neither batch may record pages.
     pub fn extend(&mut self, other: &UrlBatch) {
         self.bytes.extend_from_slice(&other.bytes);
         self.len += other.len;
     }
 
-    /// Gives every entry another depth.
+    /// Changes the depth of every entry.
     pub fn change_depths(&mut self, mut change: impl FnMut(u16, &str) -> u16) {
         let mut at = 0;
         while let Some((depth, url)) = self.entry_at(at) {
@@ -137,17 +137,17 @@ impl UrlBatch {
         })
     }
 
-    /// The entries as bytes, in order, also those that tell of pages.
+    /// The entries as bytes, in order, including those that name pages.
     pub fn raw(&self) -> impl Iterator<Item = (u16, &[u8])> {
         RawEntries { rest: &self.bytes }
     }
 
-    /// Makes room for so many bytes more.
+    /// Reserves `bytes` more bytes.
     pub fn reserve(&mut self, bytes: usize) {
         self.bytes.reserve(bytes);
     }
 
-    /// Gives every entry to `each`, as a URL that is gone when `each` is done; entries that are none are passed over.
+    /// Passes every entry to `each`, as a URL that is valid during the call; invalid entries are skipped.
     pub fn for_each_url(&self, mut each: impl FnMut(u16, &Url)) {
         let mut url = Url::unwritten(0);
         for (depth, text) in self.iter() {
@@ -187,7 +187,7 @@ impl UrlBatch {
         &self.bytes
     }
 
-    /// The byte form, to be used again.
+    /// The byte form, for reuse.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
@@ -283,11 +283,11 @@ mod tests {
         assert_eq!(again.iter().map(|(_, url)| url).collect::<Vec<_>>(), all.map(|found| found.url));
         let told = again.raw().filter(|(depth, _)| *depth == VIA).map(|(_, bytes)| UrlBatch::via_of(bytes));
         assert_eq!(told.collect::<Vec<_>>(), [page, Some("http://b.test/"), page, None]);
-        // A batch that came goes on where it ends.
+        // A received batch continues where it ends.
         let mut on = again;
         on.push_found(found(None, "http://seed.test/4"));
         assert_eq!(on.as_bytes().len(), batch.as_bytes().len() + UrlBatch::entry_bytes("http://seed.test/4"));
-        // One that is too long is none, and no page costs nothing where none is told.
+        // A page with too long a URL is treated as missing, and without recorded pages a missing one costs nothing.
         let (mut none, mut plain) = (UrlBatch::new(), UrlBatch::new());
         none.push_found(Found { via: Some(&long), depth: 3, url: "http://a.test/" });
         plain.push(3, "http://a.test/");

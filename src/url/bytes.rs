@@ -1,9 +1,10 @@
 //! The bytes of hosts, paths and queries: which of them end a part, are escaped, or need the parser.
 //!
-//! Decides: a table for each part, which says of each byte what it is; and, since nearly all bytes of a reference are
-//! nothing but themselves, a look at blocks of them (`block`) that finds the few that are worth a look in the table.
+//! Decides: a table for each part classifies every byte. Since nearly all bytes of a reference stand for themselves,
+//! a pass over blocks (`block`) first finds the few that are worth a table lookup.
 //!
-//! Invariants: a scan says what the tables say byte by byte (a test compares them). Linear; nothing is read outside.
+//! Invariants: a scan gives the same result as the tables byte by byte (a test compares them). Linear; no
+//! out-of-bounds reads.
 
 use std::borrow::Cow;
 
@@ -17,9 +18,9 @@ pub(super) const DOTS: u8 = 1;
 const END: u8 = 4;
 /// Is percent-encoded.
 pub(super) const ESCAPED: u8 = 8;
-/// Makes the reference one for the parser.
+/// Sends the reference to the parser.
 pub(super) const FOREIGN: u8 = 16;
-/// Is escaped byte by byte of the page's encoding, not of UTF-8, where it stands in a query.
+/// In a query, is escaped byte by byte in the page's encoding, not in UTF-8.
 pub(super) const CODED: u8 = 32;
 /// An upper-case letter of a host.
 pub(super) const UPPER: u8 = 64;
@@ -54,20 +55,20 @@ const fn with(mut table: [u8; 256], bytes: &[u8], class: u8) -> [u8; 256] {
     table
 }
 
-/// Of a host: letters, digits, `-`, `_` and `.` are what a plain one has.
+/// Of a host: a plain one consists of letters, digits, `-`, `_` and `.`.
 pub(super) const HOST: [u8; 256] = {
     let table = with([FOREIGN; 256], b"abcdefghijklmnopqrstuvwxyz0123456789-_.", 0);
     with(with(table, b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", UPPER), b"/?#:", HOST_END)
 };
 
-/// Where path and query end that `bytes` have from `start` on, when nothing in them is more than plain.
-/// `begins_segment`: a slash stands before them.
+/// Where the path and query of `bytes` end, from `start` on, if nothing in them is more than plain. `begins_segment`:
+/// a slash precedes them.
 #[inline]
 pub(super) fn plain_end(bytes: &[u8], start: usize, begins_segment: bool) -> Option<usize> {
     plain_end_from(bytes, start, bits64(bytes.get(start..)?), WIDE_BYTES, u64::from(begins_segment))
 }
 
-/// As `plain_end`, from `at` on, of which `count` bytes have been looked at.
+/// As `plain_end`, from `at` on, after `count` bytes were checked.
 #[inline(always)]
 fn plain_end_from(
     bytes: &[u8],
@@ -102,14 +103,14 @@ fn plain_end_from(
     }
 }
 
-/// How many of the first 64 bytes are letters in lower case, digits, `-` or `.`, up to one that is not.
+/// How many of the first 64 bytes are lower-case letters, digits, `-` or `.`, up to the first other byte.
 #[inline]
 pub(super) fn plain_host_bytes(bytes: &[u8]) -> usize {
     host_bits64(bytes).foreign.trailing_zeros() as usize
 }
 
-/// Where the host ends that `bytes` begin with, and path and query behind it: when the host is short, in lower case,
-/// certainly a domain, and a slash follows or nothing, and nothing behind it is more than plain.
+/// The ends of the host at the start of `bytes`, and of the path and query behind it: if the host is short, in lower
+/// case, certainly a domain, followed by a slash or nothing, and the rest is plain.
 #[inline]
 pub(super) fn plain_ends(bytes: &[u8]) -> Option<(usize, usize)> {
     let (HostBits64 { foreign, dots, dashes }, looked) = both_bits64(bytes);
@@ -120,20 +121,20 @@ pub(super) fn plain_ends(bytes: &[u8]) -> Option<(usize, usize)> {
     let below = (1 << end) - 1;
     let (dots, dashes) = (dots & below, dashes & below);
     let last_label = 64 - dots.leading_zeros();
-    // Empty labels, also at both ends; what may be Punycode.
+    // Empty labels, also at both ends; possible Punycode.
     let has_empty_label = dots & (dots << 1 | 1) != 0 || last_label == end;
     if has_empty_label || dashes & dashes << 1 != 0 || bytes.get(last_label as usize)?.is_ascii_digit() {
         return None;
     }
-    // Of what was looked at, what is behind the host.
+    // The part of the bits behind the host.
     let behind = Bits64 { odd: looked.odd >> end, slashes: looked.slashes >> end, dots: looked.dots >> end };
     let host_bytes = end as usize;
     let all = plain_end_from(bytes, host_bytes, behind, WIDE_BYTES - host_bytes, 0)?;
     Some((host_bytes, all))
 }
 
-/// Where the path that `bytes` begin with ends, and the classes of its bytes, with `DOTS`. `begins_segment`: a slash
-/// stands before it.
+/// The end of the path at the start of `bytes`, and the classes of its bytes, with `DOTS`. `begins_segment`: a slash
+/// precedes it.
 #[inline]
 pub(super) fn scan_path(bytes: &[u8], begins_segment: bool) -> (usize, u8) {
     scan(bytes, &PATH, u32::from(begins_segment))
@@ -168,7 +169,7 @@ fn scan(bytes: &[u8], table: &[u8; 256], mut slash_before: u32) -> (usize, u8) {
     (bytes.len(), classes)
 }
 
-/// The bits of the block from `start` on; none for what lies behind the end.
+/// The bits of the block from `start` on; none for positions past the end.
 #[inline(always)]
 fn bits_from(bytes: &[u8], start: usize) -> Bits {
     let rest = bytes.get(start..).unwrap_or_default();
@@ -181,9 +182,10 @@ fn bits_from(bytes: &[u8], start: usize) -> Bits {
     }
 }
 
-/// A reference in bytes of which nobody says the encoding, as text that resolves to these bytes: UTF-8 is taken as such, in
-/// other bytes each one outside ASCII is escaped as it is. Browsers send the bytes that a `Location` has, whatever they mean
-/// (Chromium's `HttpResponseHeaders::IsRedirect`); the parser decodes escapes in a host (WHATWG URL, section 3.5).
+/// A reference in bytes of unknown encoding, as text that resolves to these bytes: valid UTF-8 is taken as such;
+/// otherwise each byte outside ASCII is escaped as it is. Browsers send the bytes of a `Location` unchanged, whatever
+/// they mean (Chromium's `HttpResponseHeaders::IsRedirect`); the parser decodes escapes in a host (WHATWG URL,
+/// section 3.5).
 pub fn text_of_bytes(bytes: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return text.into();
@@ -195,7 +197,7 @@ pub fn text_of_bytes(bytes: &[u8]) -> Cow<'_, str> {
     text.into()
 }
 
-/// Bytes of `%E9`, and as many of these as there is room for from the start.
+/// Length of `%E9`, and the number of escapes with room reserved from the start.
 const ESCAPE_BYTES: usize = 3;
 const ESCAPES_MOSTLY: usize = 8;
 
@@ -212,7 +214,7 @@ pub(super) fn push_escaped_query(text: &str, to: &mut String) {
 fn push_escaped(text: &str, table: &[u8; 256], to: &mut String) {
     let mut rest = text;
     while let Some(at) = rest.bytes().position(|byte| table[usize::from(byte)] & ESCAPED != 0) {
-        // All bytes of a character are escaped or none, so both cuts lie between two characters.
+        // All bytes of a character are escaped or none, so both cuts are between two characters.
         let Some((before, from)) = rest.split_at_checked(at) else { return };
         to.push_str(before);
         let Some((one, after)) = from.split_at_checked(from.chars().next().map_or(1, char::len_utf8)) else { return };
@@ -245,7 +247,7 @@ mod tests {
         ] {
             assert_eq!(text_of_bytes(bytes), text, "{}", bytes.escape_ascii());
         }
-        // The same URL as by UTF-8, where it is UTF-8.
+        // The same URL as by UTF-8, if it is UTF-8.
         let escaped = text_of_bytes("/é?ü".as_bytes()).into_owned() + &text_of_bytes(b"&\xe9");
         let url = crate::Url::parse("http://a.test/").unwrap().join(&escaped).unwrap();
         assert_eq!(url.as_str(), "http://a.test/%C3%A9?%C3%BC&%E9");
@@ -257,7 +259,7 @@ mod tests {
         let mut rng = Rng::new(1);
         for round in 0..100_000_usize {
             let text: Vec<u8> = (0..round % 70)
-                // Mostly what is plain, so that scans get past the first block.
+                // Mostly plain bytes, so that scans get past the first block.
                 .map(|_| alphabet.get(rng.index(3 * alphabet.len())).copied().unwrap_or(b'a'))
                 .collect();
             for (table, slash_before) in [(&PATH, 0), (&PATH, 1), (&QUERY, 0)] {

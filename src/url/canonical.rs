@@ -1,9 +1,9 @@
 //! Reading back URLs that we wrote: queues on disk, batches between shards, the visited log.
 //!
-//! Decides: such a text is checked for its shape (scheme, host bytes, port, a path of ASCII graphics), not
-//! parsed again: no IDNA, no percent-coding, no dot segments. That is a pass over the bytes and one copy.
-//! Disk bytes are hostile all the same, so a text that has not that shape is refused, and a text that has it
-//! but is not canonical (`/a/../b`) gives a `Url` that is sound and merely another key than its canonical form.
+//! Decides: such a text is checked for its shape (scheme, host bytes, port, a path of ASCII graphics), not parsed
+//! again: no IDNA, no percent-coding, no dot segments. That is a pass over the bytes and one copy. Bytes from disk
+//! are still untrusted, so a text without that shape is refused. A text that has it but is not canonical (`/a/../b`)
+//! gives a valid `Url` whose key merely differs from that of its canonical form.
 //!
 //! Invariants: for every `Url` `u`, `read(u.as_str()) == Ok(u)`.
 
@@ -16,7 +16,7 @@ pub(super) fn read(text: &str) -> Result<Url, UrlError> {
     Ok(url)
 }
 
-/// The same, into a URL whose memory is used again. On an error it stays what it was.
+/// The same, into a URL whose memory is reused. On an error it is unchanged.
 pub(super) fn read_into(text: &str, url: &mut Url) -> Result<(), UrlError> {
     let bytes_in_all = u16::try_from(text.len()).map_err(|_| UrlError::TooLong)?;
     let (scheme, rest) = if let Some(rest) = text.strip_prefix(HTTP_PREFIX) {
@@ -48,7 +48,7 @@ pub(super) fn read_into(text: &str, url: &mut Url) -> Result<(), UrlError> {
     Ok(())
 }
 
-/// Whether `is` holds for every byte. All are looked at whatever comes, so that many are at once.
+/// Whether `is` holds for every byte. It visits all of them without an early exit, so the loop vectorizes.
 #[inline(always)]
 fn all(text: &str, is: impl Fn(u8) -> bool) -> bool {
     text.bytes().fold(true, |all, byte| all & is(byte))
@@ -57,11 +57,11 @@ fn all(text: &str, is: impl Fn(u8) -> bool) -> bool {
 /// The crate's closed list of errors has none for paths; this one says that the text is not absolute.
 const INVALID_PATH: UrlError = UrlError::Invalid(url::ParseError::RelativeUrlWithoutBase);
 
-/// `host:port` → host and port; a default port that is written out is not canonical, nor is a leading zero.
+/// `host:port` → host and port; an explicit default port is not canonical, nor is a leading zero.
 fn split_port(authority: &str, scheme: Scheme) -> Result<(&str, u16), UrlError> {
     let invalid = UrlError::Invalid(url::ParseError::InvalidPort);
     match authority.rsplit_once(':') {
-        // The last colon of an IPv6 address without a port lies before its bracket.
+        // The last colon of an IPv6 address without a port is before its bracket.
         Some((host, digits)) if !digits.ends_with(']') => {
             let digits_only = !digits.starts_with(['0', '+']) || digits == "0";
             let port: u16 = digits.parse().ok().filter(|_| digits_only).ok_or(invalid)?;
@@ -71,8 +71,8 @@ fn split_port(authority: &str, scheme: Scheme) -> Result<(&str, u16), UrlError> 
     }
 }
 
-/// Bytes of a canonical domain: what is left of ASCII without the forbidden domain code points
-/// (WHATWG URL, section 3.2) and upper case.
+/// Bytes of a canonical domain: ASCII without the forbidden domain code points (WHATWG URL, section 3.2) and upper
+/// case.
 fn is_host_byte(byte: u8) -> bool {
     byte.is_ascii_graphic()
         && !byte.is_ascii_uppercase()
@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(read(&format!("http://a/{}", "x".repeat(65_536))), Err(UrlError::TooLong));
     }
 
-    /// What is read from damaged text has sound parts: no accessor panics, the parts make the whole.
+    /// A URL read from damaged text has valid parts: no accessor panics, and the parts make the whole.
     #[test]
     fn damage() {
         let mut rng = Rng::new(1);
@@ -158,7 +158,7 @@ mod tests {
             let _ = (url.site(), url.scheme());
             assert_eq!(format!("{}{}", url.origin(), url.path_and_query()), text);
             assert!(url.authority().starts_with(url.host()) && url.path_and_query().starts_with('/'));
-            // What full parsing makes of it keeps the scheme and, when the host is canonical, the host.
+            // Full parsing keeps the scheme and, if the host is canonical, the host.
             if let Ok(parsed) = Url::parse(&text) {
                 assert_eq!((parsed.scheme(), parsed.port()), (url.scheme(), url.port()), "{text}");
             }

@@ -1,8 +1,8 @@
-//! URLs with their fingerprints beside them: what a page links to, hashed once when it is found.
+//! URLs with their fingerprints: a page's links, hashed once when they are found.
 //!
-//! Decides: the fingerprint is that under the crawl's seed ([`super::fingerprint`]). A page's own repeats, the visited set
-//! and what was sent to other shards all go by it.
-//! Invariants: a URL has one fingerprint, at the same place.
+//! Decides: the fingerprint is computed under the crawl's seed ([`super::fingerprint`]). A page's own repeats, the
+//! visited set and the record of what was sent to other shards all use it.
+//! Invariants: a URL has one fingerprint, at the same index.
 
 use std::ops::Deref;
 
@@ -38,7 +38,7 @@ impl HashedUrls {
         self.fingerprints.extend_from_slice(&other.fingerprints);
     }
 
-    /// Gives every URL another depth.
+    /// Changes the depth of every URL.
     pub fn change_depths(&mut self, change: impl FnMut(u16, &str) -> u16) {
         self.urls.change_depths(change);
     }
@@ -55,7 +55,7 @@ impl HashedUrls {
     }
 }
 
-/// What most pages need for their links, so that memory does not grow in many steps; a page of memory.
+/// The room that most pages need for their links, so that memory does not grow in many steps; one memory page.
 const ROOM_BYTES: usize = 4 << 10;
 
 impl Deref for HashedUrls {

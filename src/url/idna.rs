@@ -1,11 +1,11 @@
-//! What a reference's host costs to read, where it is an internationalized name.
+//! The cost of reading a reference's host if it is an internationalized name.
 //!
-//! Decides: a host outside ASCII, with an escape or with `xn--` is mapped, normalized and coded (UTS #46), which takes a
-//! microsecond and some 30 ns a byte; a label of 900 letters takes the square of its length, 700 µs. So the work is counted
-//! in bytes, a long label for more than it has.
-//! Invariants: at least what the parser does; 0 for a reference without such a host, but for one that hides it by line breaks.
+//! Decides: a host outside ASCII, with an escape or with `xn--` is mapped, normalized and coded (UTS #46), which
+//! takes a microsecond and some 30 ns a byte; a label of 900 letters takes time quadratic in its length, 700 µs. So
+//! the work is counted in bytes, and a long label counts for more than its length.
+//! Invariants: at least the parser's work; 0 for a reference without such a host, unless line breaks hide it.
 
-/// The bytes that the host of `reference` counts for: 0 where it is plain, or where there is none.
+/// The bytes that the host of `reference` counts for: 0 if it is plain or missing.
 #[inline]
 pub fn idna_bytes(reference: &str) -> usize {
     let text = reference.as_bytes();
@@ -19,7 +19,7 @@ pub fn idna_bytes(reference: &str) -> usize {
     if is_plain { 0 } else { host(text).map_or(0, host_bytes) }
 }
 
-/// Whether a host of nothing but letters, digits and the like stands at the beginning of `text`.
+/// Whether `text` begins with a host that consists only of letters, digits and the like.
 fn begins_plain(text: &[u8]) -> bool {
     let end = text
         .iter()
@@ -28,7 +28,7 @@ fn begins_plain(text: &[u8]) -> bool {
     end > 0 && matches!(text.get(end), None | Some(b'/' | b'?' | b'#'))
 }
 
-/// The part of a reference that its host is in; `None` for most, which are relative.
+/// The part of a reference that contains its host; `None` for most, which are relative.
 fn host(text: &[u8]) -> Option<&[u8]> {
     let text = text.get(text.iter().position(|byte| *byte > b' ')?..)?;
     let start = text.get(..SCHEME_BYTES_MAX).unwrap_or(text);
@@ -42,7 +42,7 @@ fn host(text: &[u8]) -> Option<&[u8]> {
     let rest = behind_scheme.get(slashes..)?;
     let end = rest.iter().position(|byte| is_slash(byte) || matches!(byte, b'?' | b'#'));
     let host = rest.get(..end.unwrap_or(rest.len()))?;
-    // The parser takes breaks out, wherever they are: the host may go on behind them.
+    // The parser removes line breaks anywhere: the host may continue behind them.
     if host.iter().any(is_break) { Some(text) } else { Some(host) }
 }
 
@@ -67,9 +67,9 @@ fn is_break(byte: &u8) -> bool {
 
 /// Of `https:`, and some more.
 const SCHEME_BYTES_MAX: usize = 8;
-/// What each such host counts for besides its bytes.
+/// What each such host counts for on top of its bytes.
 const HOST_BYTES: usize = 16;
-/// A label of so many bytes counts twice.
+/// A label of this many bytes counts twice.
 const SQUARE_BYTES: usize = 256;
 
 #[cfg(test)]
@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(idna_bytes(&format!("//{}.é", "é".repeat(256))), 16 + 512 + 3 + 4 * 256);
     }
 
-    /// No host of a URL that had to be coded counts nothing.
+    /// No URL host that had to be coded counts for nothing.
     #[test]
     fn no_host_escapes() {
         const PARTS: [&str; 16] = [

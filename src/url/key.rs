@@ -1,25 +1,25 @@
-//! The key of a URL: what it is remembered by, so that two addresses of one page are one.
+//! The key of a URL: it identifies the URL, so that two addresses of one page count as one.
 //!
-//! Decides: what the canonical form cannot know. Servers answer the same under a session's name, under the mark of the
-//! mail that a reader came from, with parameters in another order, and under a folder's own name; no standard says so,
-//! so each rule is off until it is switched on. A key is compared and never fetched: a URL goes out as it was found.
-//! Session ids are taken for such by their name and their look: `sid=` and a word is a page.
+//! Decides: what the canonical form cannot know. Servers give the same answer under a session's name, with a mail
+//! campaign's tracking mark, with parameters in another order, and under a folder's own name; no standard says so, so
+//! each rule is off by default. A key is compared and never fetched: a URL is requested as it was found. Session ids
+//! are recognized by name and form: `sid=` with a word is a page.
 //!
-//! Invariants: scheme, host and port of a key are its URL's (a rule sees path and query alone), so host, site and shard of
-//! both are one; the key of a key is itself; linear, but for sorting the parameters.
-//! Limits: keys are no longer than their URLs. Parameters are those between `&`; names are compared as written, letter
-//! case aside, not unescaped.
+//! Invariants: scheme, host and port of a key are its URL's (a rule only sees path and query), so host, site and
+//! shard of both are the same; the key of a key is itself; linear, except for sorting the parameters.
+//! Limits: keys are no longer than their URLs. Parameters are separated by `&`; names are compared as written,
+//! ignoring letter case, without unescaping.
 
 use super::Url;
 
-/// Which differences of URLs do not count. The default: none.
+/// Which differences between URLs are ignored. The default: none.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct KeyRules {
     /// Session ids in path and query.
     pub sessions: bool,
-    /// These parameters; one that ends in `*` stands for all that begin so.
+    /// These parameters; one that ends in `*` stands for all with that prefix.
     pub parameters: Vec<String>,
-    /// The order of parameters; several of one name keep theirs.
+    /// The order of parameters; several with one name keep theirs.
     pub order: bool,
     /// The file name of a folder's index page.
     pub index_page: bool,
@@ -31,7 +31,7 @@ impl KeyRules {
         !self.sessions && self.parameters.is_empty() && !self.order && !self.index_page
     }
 
-    /// Writes the key of `url` over what is in `key`.
+    /// Writes the key of `url` to `key`, replacing its content.
     pub fn write(&self, url: &Url, key: &mut String) {
         key.clear();
         key.push_str(url.origin());
@@ -45,7 +45,7 @@ impl KeyRules {
         }
     }
 
-    /// `path` begins with a slash, and so does what is written.
+    /// `path` begins with a slash, and so does the output.
     fn write_path(&self, path: &str, key: &mut String) {
         let mut segments = path.split('/').skip(1).peekable();
         while let Some(segment) = segments.next() {
@@ -61,7 +61,7 @@ impl KeyRules {
             }
             let name = key.get(name_start..).unwrap_or_default();
             if name.len() < segment.len() && is_dot_segment(name) {
-                // Alone, the dots would say something else.
+                // Alone, the dots would mean something else.
                 key.push_str(segment.get(name.len()..).unwrap_or_default());
             } else if self.sessions && !is_last && is_session_segment(name) {
                 key.truncate(segment_start);
@@ -96,7 +96,7 @@ fn name_of(parameter: &str) -> &str {
     parameter.split('=').next().unwrap_or_default()
 }
 
-/// `pattern`: a name, or the beginning of one and `*`.
+/// `pattern`: a name, or a prefix and `*`.
 fn is_named(parameter: &str, pattern: &str) -> bool {
     let name = name_of(parameter);
     match pattern.strip_suffix('*') {
@@ -105,7 +105,7 @@ fn is_named(parameter: &str, pattern: &str) -> bool {
     }
 }
 
-/// Names of session ids, and the fewest characters of their values.
+/// Names of session ids, and the minimum length of their values in characters.
 const SESSIONS: [(&str, usize); 10] = [
     ("jsessionid", 16),
     ("phpsessid", 16),
@@ -120,13 +120,13 @@ const SESSIONS: [(&str, usize); 10] = [
     ("cftoken", 1),
 ];
 
-/// Whether a parameter of a query, or what stands behind `;` in a path, is `NAME=ID`.
+/// Whether a parameter of a query, or the text behind `;` in a path, is `NAME=ID`.
 fn is_session(parameter: &str) -> bool {
     let Some((_, value)) = parameter.split_once('=') else { return false };
     SESSIONS.iter().any(|(name, value_bytes_min)| is_named(parameter, name) && is_id(value, *value_bytes_min))
 }
 
-/// Letters, digits and what servers put between them, and one digit at least: no word, no title.
+/// Letters, digits and the separators that servers use, and at least one digit: not a word or a title.
 fn is_id(value: &str, bytes_min: usize) -> bool {
     let belongs = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'!' | b',' | b'~');
     (bytes_min..=SESSION_BYTES_MAX).contains(&value.len())
@@ -158,7 +158,7 @@ fn is_dot_segment(segment: &str) -> bool {
         && halves.into_iter().any(|(one, other)| is_dot(other) && (one.is_empty() || is_dot(one)))
 }
 
-/// What servers give out for a folder, unless they are told otherwise.
+/// File names that servers use for a folder by default.
 fn is_index_page(name: &str) -> bool {
     let endings = |name: &str, endings: &[&str]| endings.iter().any(|ending| name.eq_ignore_ascii_case(ending));
     match name.split_once('.') {
@@ -172,7 +172,7 @@ fn is_index_page(name: &str) -> bool {
     }
 }
 
-/// Longer ones hold more than a session's name.
+/// Longer ones contain more than a session's name.
 const SESSION_BYTES_MAX: usize = 256;
 
 #[cfg(test)]
@@ -206,7 +206,8 @@ mod tests {
         KeyRules { sessions: true, order: true, index_page: true, ..tracking() }
     }
 
-    /// Norconex #311: a normalizer's regex took a part of the host for a parameter, and another host was asked.
+    /// Norconex #311: a normalizer's regex took a part of the host for a parameter, and the request went to another
+    /// host.
     #[test]
     fn a_host_that_looks_like_what_is_left_out_stays() {
         let hosts = [
@@ -259,7 +260,7 @@ mod tests {
             (sessions(), "http://a.test/%2E.;sid=00000000000000ff;v", "http://a.test/%2E.;v"),
             (sessions(), "http://a.test/%2E.;sid=00000000000000ff", "http://a.test/%2E.;sid=00000000000000ff"),
             (sessions(), "http://a.test/...;sid=00000000000000ff", "http://a.test/..."),
-            // None of these is a session's.
+            // None of these is a session id.
             (
                 sessions(),
                 "http://a.test/?sid=7&sid=introduction-to-sessions",
@@ -294,7 +295,8 @@ mod tests {
         }
     }
 
-    /// Whatever the URL: no rule touches scheme, host and port, none makes it longer, a second time changes nothing.
+    /// For any URL: no rule touches scheme, host and port, none makes it longer, and a second application changes
+    /// nothing.
     #[test]
     fn keys_of_random_urls() {
         let parts = [

@@ -1,13 +1,12 @@
-//! URLs: bytes → canonical URL; its host and site; the fingerprint by which it is remembered.
+//! URLs: bytes → canonical URL; its host and site; its fingerprint.
 //!
-//! Decides: one form for every URL in the crawler. It is the WHATWG serialization (URL standard, section 4.5)
-//! of an http or https URL, without fragment (never sent), user name and password (never sent either: a link
-//! must not make the crawler log in). Two texts that mean the same request are then the same bytes, and the
-//! visited set, the frontier and the store can compare bytes.
-//! Why the `url` crate does the parsing: it is the implementation that browsers' vectors are run against; our
-//! own code only reads what it wrote.
+//! Decides: one form for every URL in the crawler. It is the WHATWG serialization (URL standard, section 4.5) of an
+//! http or https URL, without fragment (never sent), user name and password (never sent either: a link must not make
+//! the crawler log in). Two texts that mean the same request are then the same bytes, and the visited set, the
+//! frontier and the store can compare bytes. Why the `url` crate does the parsing: browsers' test vectors are run
+//! against it; our own code only reads what it wrote.
 //!
-//! Invariants: a `Url` is ASCII; its path starts with `/`; its offsets lie in order inside the text.
+//! Invariants: a `Url` is ASCII; its path starts with `/`; its offsets are ascending and within the text.
 //! Limits: 65,535 bytes a URL, 1 MiB a reference.
 //! Leaves to others: which URLs are wanted (`config::Scope`), which shard they belong to (`route`).
 //!
@@ -66,7 +65,7 @@ pub struct Url {
 /// http or https.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Scheme {
-    /// Plain.
+    /// Unencrypted.
     Http,
     /// Over TLS.
     Https,
@@ -82,10 +81,10 @@ impl Scheme {
     }
 }
 
-/// Why a text is no crawlable URL.
+/// Why a text is not a crawlable URL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum UrlError {
-    /// Not a URL after the WHATWG standard.
+    /// Not a URL by the WHATWG standard.
     #[error("not a URL: {0}")]
     Invalid(url::ParseError),
     /// A URL of a scheme that is not crawled.
@@ -102,14 +101,14 @@ impl Url {
         Absolute::parse(text)?.try_into()
     }
 
-    /// Takes back a text that `as_str` gave, without parsing it again in full.
+    /// Reads back a text that `as_str` gave, without parsing it again in full.
     ///
-    /// Any other text is either refused or read as a URL whose parts are sound but perhaps not canonical.
+    /// Any other text is either refused or read as a URL whose parts are valid but perhaps not canonical.
     pub fn from_canonical(text: &str) -> Result<Url, UrlError> {
         canonical::read(text)
     }
 
-    /// The same, over what this URL was, whose memory is used again. On an error it stays what it was.
+    /// The same, overwriting this URL and reusing its memory. On an error it is unchanged.
     pub fn read_canonical(&mut self, bytes: &[u8]) -> Result<(), UrlError> {
         let text = std::str::from_utf8(bytes).map_err(|_| UrlError::Invalid(url::ParseError::IdnaError))?;
         canonical::read_into(text, self)
@@ -120,8 +119,8 @@ impl Url {
         self.join_encoded(reference, encoding_rs::UTF_8)
     }
 
-    /// As `join`, for a reference in a page of a legacy encoding: its query is sent in that encoding
-    /// (WHATWG URL, section 4.4, "query state"). Many references of one page are cheaper through `Base`.
+    /// As `join`, for a reference in a page of a legacy encoding: its query is sent in that encoding (WHATWG URL,
+    /// section 4.4, "query state"). For many references of one page, `Base` is cheaper.
     pub fn join_encoded(&self, reference: &str, encoding: &'static encoding_rs::Encoding) -> Result<Url, UrlError> {
         Base::new(self).resolve(reference, encoding)
     }
@@ -184,11 +183,11 @@ impl TryFrom<Absolute> for Url {
             _ => return Err(UrlError::Scheme),
         };
         parsed.set_fragment(None);
-        // These two fail for URLs without a host alone, and http URLs have one.
+        // These two only fail for URLs without a host, and http URLs have one.
         let _ = parsed.set_username("");
         let _ = parsed.set_password(None);
         let port = parsed.port_or_known_default().ok_or(UrlError::Scheme)?;
-        // All offsets lie within the text, so none wraps once its length fits.
+        // All offsets are within the text, so none overflows if its length fits.
         u16::try_from(parsed.as_str().len()).map_err(|_| UrlError::TooLong)?;
         let host_bytes = parsed.host_str().map_or(0, str::len) as u16;
         let path_start = parsed[..url::Position::BeforePath].len() as u16;
@@ -207,7 +206,7 @@ pub fn fingerprint(rng_seed: u64, url: &str) -> u64 {
     fingerprint_of_bytes(rng_seed, url.as_bytes())
 }
 
-/// The same, of the URL's bytes.
+/// The same for the URL's bytes.
 pub fn fingerprint_of_bytes(rng_seed: u64, url: &[u8]) -> u64 {
     xxhash_rust::xxh3::xxh3_64_with_seed(url, rng_seed)
 }
@@ -215,7 +214,7 @@ pub fn fingerprint_of_bytes(rng_seed: u64, url: &[u8]) -> u64 {
 const HTTP_PREFIX: &str = "http://";
 const HTTPS_PREFIX: &str = "https://";
 
-/// A reference may shrink in parsing (tabs, dot segments), but none that is sixteen times too long is worth it.
+/// A reference may shrink in parsing (tabs, dot segments), but one that is sixteen times too long is not worth it.
 const REFERENCE_BYTES_MAX: usize = 1 << 20;
 
 #[cfg(test)]
@@ -263,7 +262,7 @@ mod tests {
         assert_eq!((url.as_str().len(), url.port(), url.host()), (65_535, 8080, "example.com"));
         assert_eq!(Url::parse(&format!("{fits}a")), Err(UrlError::TooLong));
         assert_eq!(Url::parse(&format!("{fits}#fragment")).unwrap(), url);
-        // A host beyond the offsets, and credentials that are dropped before the length counts.
+        // A host beyond the offsets, and credentials that are dropped before the length is checked.
         let label = "a.".repeat(40_000);
         assert_eq!(Url::parse(&format!("http://{label}a/")), Err(UrlError::TooLong));
         let credentials = "u".repeat(70_000);
@@ -271,7 +270,7 @@ mod tests {
         assert_eq!(Url::parse(&format!("{prefix}{}", "\t".repeat(1 << 20))), Err(UrlError::TooLong));
     }
 
-    /// Whatever a page writes into a link, what comes out is sound, canonical, and read back as itself.
+    /// Whatever a page writes into a link, the result is valid, canonical, and read back unchanged.
     #[test]
     fn hostile_references() {
         let samples = [

@@ -1,11 +1,11 @@
-//! Names of hosts as rules and block lists have them.
+//! Host names as written in rules and block lists.
 //!
-//! Decides: names are compared as URLs have them, in lower case and in ASCII (RFC 5891), without a dot at the end: it makes no
-//! other host.
+//! Decides: names are compared as in URLs, in lower case and in ASCII (RFC 5891), without a trailing dot, which does
+//! not change the host.
 
 use crate::Url;
 
-/// The host of a URL as names are compared: without a dot at the end.
+/// The host of a URL in the compared form: without a trailing dot.
 pub fn bare(host: &str) -> &str {
     host.strip_suffix('.').unwrap_or(host)
 }
@@ -20,17 +20,17 @@ pub fn below<'a>(host: &'a str, name: &str) -> Option<&'a str> {
     host.strip_suffix(name)?.strip_suffix('.')
 }
 
-/// `host` and every name that it is below, the longest first.
+/// `host` and every name above it, the longest first.
 pub fn above(host: &str) -> impl Iterator<Item = &str> {
     let starts = memchr::memchr_iter(b'.', host.as_bytes()).map(|dot| dot + 1);
     std::iter::once(0).chain(starts).filter_map(|start| host.get(start..)).filter(|name| !name.is_empty())
 }
 
-/// A host as somebody wrote it, as URLs have it; `None` when it is none.
+/// A host written by a person, in the form of URLs; `None` when it is invalid.
 pub fn read(text: &str) -> Option<String> {
     let text = bare(text);
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_' | b'.');
-    // Most names in lists are as they should be; one that ends in a digit may be an address.
+    // Most names in lists are already in that form; one that ends in a digit may be an address.
     let ends_in_letter = text.bytes().next_back().is_some_and(|byte| byte.is_ascii_lowercase());
     if ends_in_letter && text.len() <= HOST_BYTES_MAX && text.bytes().all(is_plain) && !text.contains("xn--") {
         let is_name = !text.starts_with('.') && !text.contains("..");
@@ -40,7 +40,7 @@ pub fn read(text: &str) -> Option<String> {
         return None;
     }
     let url = Url::parse(&format!("http://{text}/")).ok().filter(|url| url.authority() == url.host())?;
-    // A port that is the scheme's own is dropped in parsing.
+    // Parsing drops a port that is the scheme's own.
     let has_port = text.rsplit_once(':').is_some_and(|(before, _)| !before.is_empty()) && !text.starts_with('[');
     let is_name = !has_port && !url.host().starts_with('.') && !url.host().contains("..");
     is_name.then(|| bare(url.host()).to_owned()).filter(|host| host.len() <= HOST_BYTES_MAX)

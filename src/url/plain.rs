@@ -1,14 +1,14 @@
-//! Plain references: what nearly every link of the web is, resolved by one look at each byte.
+//! Plain references: nearly every link on the web, resolved in one pass over the bytes.
 //!
-//! Decides: a reference is plain when what it means can be read off its bytes: its host, if it has one, is letters,
-//! digits, `-`, `_` and dots, and no number, no Punycode; nowhere is a backslash, a tab or a line break. Then the
-//! result is the front of the base and the rest as it stands, with dot segments taken out and what must be escaped
-//! escaped. Of any other reference this file says nothing, and the `url` crate is asked.
-//! Why: a page has a hundred links, and the parser costs ten times what is left of it for these.
+//! Decides: a reference is plain if its meaning follows directly from its bytes: its host, if any, consists of
+//! letters, digits, `-`, `_` and dots, and is not a number or Punycode; there is no backslash, tab or line break.
+//! Then the result is a prefix of the base and the rest as written, with dot segments removed and characters escaped
+//! as needed. All other references are left to the `url` crate.
+//! Why: a page has a hundred links, and for these the parser costs ten times the rest of the work.
 //!
-//! Invariants: what is said here is what `Absolute` says, to the byte, errors too; tests compare the two on random
+//! Invariants: results equal those of `Absolute`, to the byte, including errors; tests compare the two on random
 //! references. Nothing is written before everything is known. Linear in reference and base.
-//! Limits: results that might be longer than 65,535 bytes are left to `Absolute`.
+//! Limits: results that may be longer than 65,535 bytes are left to `Absolute`.
 
 use encoding_rs::{Encoding, UTF_8};
 
@@ -58,7 +58,7 @@ impl Ground {
         let reference = trim(reference);
         let bytes = reference.as_bytes();
         let origin_end = usize::from(self.url.path_start);
-        // What of the base is kept, and where path or query begin in the reference.
+        // The prefix of the base that is kept, and where path or query begin in the reference.
         let (kept, start) = match bytes {
             [] | [b'#', ..] => (self.url.text.len(), 0),
             [b'?', ..] => (self.path_end, 0),
@@ -67,7 +67,7 @@ impl Ground {
             }
             [b'/', ..] => (origin_end, 0),
             bytes => match written_out(bytes) {
-                // Most URLs that are written out are of the base's own origin.
+                // Most absolute URLs have the base's own origin.
                 Some(_) if bytes.get(origin_end) == Some(&b'/') && reference.starts_with(self.url.origin()) => {
                     (origin_end, origin_end)
                 }
@@ -85,7 +85,7 @@ impl Ground {
             Some(end) if kept + bytes.len() <= usize::from(u16::MAX) => {
                 let rest = reference.get(..end)?;
                 to.text.clear();
-                // An origin that stands in the reference, too, comes with the rest.
+                // If the reference contains the origin, too, that is copied with the rest.
                 if start == 0 {
                     to.text.push_str(self.url.text.get(..kept)?);
                 }
@@ -98,12 +98,12 @@ impl Ground {
         }
     }
 
-    /// The base up to `kept`, then `rest`: path, query and fragment, or what of these there is.
+    /// The base up to `kept`, then `rest`: path, query and fragment, as far as present.
     fn write_below(&self, kept: usize, rest: &str, encoding: &'static Encoding, to: &mut Url) -> Option<()> {
         let kept = self.url.text.get(..kept)?;
         let tail = Tail::of(rest, kept.ends_with('/'), kept.len(), encoding)?;
         let path_start = usize::from(self.url.path_start);
-        // A segment such as `C:` before `..` is a matter of its own to the `url` crate.
+        // The `url` crate treats a segment such as `C:` before `..` specially.
         if tail.has_dots && has_drive_letter(kept.get(path_start..)?) {
             return None;
         }
@@ -116,18 +116,18 @@ impl Ground {
     }
 }
 
-/// Resolves a reference that begins with `http://` or `https://`, whatever the base; `None`, and nothing written, for any
-/// other and where it is not plain.
+/// Resolves a reference that begins with `http://` or `https://`, whatever the base; `None`, and nothing written, for
+/// any other and if it is not plain.
 pub(super) fn resolve_alone(reference: &str, encoding: &'static Encoding, to: &mut Url) -> Option<Reach> {
     let reference = trim(reference);
     let (scheme, host_start) = written_out(reference.as_bytes())?;
     write_elsewhere(scheme, host_start, reference, encoding, to)
 }
 
-/// The scheme of a URL that is written out, and where its host begins.
+/// The scheme of an absolute URL, and where its host begins.
 #[inline(always)]
 fn written_out(bytes: &[u8]) -> Option<(Scheme, usize)> {
-    // As a number: eight bytes, since one of a host must follow `http://`.
+    // As a number: eight bytes are available, since at least one host byte must follow `http://`.
     const HTTPS: u64 = u64::from_be_bytes(*b"https://");
     const HTTP: u64 = u64::from_be_bytes(*b"http://\0");
     match u64::from_be_bytes(*bytes.first_chunk()?) {
@@ -185,7 +185,7 @@ fn write_elsewhere(
 
     to.text.clear();
     to.text.push_str(if scheme == Scheme::Https { HTTPS_PREFIX } else { HTTP_PREFIX });
-    // None of these wraps: `Tail::of` looked at the length.
+    // None of these overflows: `Tail::of` checked the length.
     to.host_start = to.text.len() as u16;
     to.text.push_str(host);
     if classes & UPPER != 0 {
@@ -205,7 +205,7 @@ fn write_elsewhere(
     Some(Reach::AnyHost)
 }
 
-/// The host that `text` begins with, and the classes of its bytes; `None` unless it is plain.
+/// The host at the start of `text`, and the classes of its bytes; `None` unless it is plain.
 #[inline]
 fn host(text: &str) -> Option<(&str, u8)> {
     let bytes = text.as_bytes();
@@ -236,7 +236,7 @@ fn host(text: &str) -> Option<(&str, u8)> {
     (is_plain && classes & FOREIGN == 0).then_some((host, classes))
 }
 
-/// Path and query as a reference has them, looked at.
+/// Path and query of a reference, scanned.
 struct Tail<'a> {
     path: &'a str,
     query: &'a str,
@@ -246,10 +246,10 @@ struct Tail<'a> {
 }
 
 impl<'a> Tail<'a> {
-    /// Of what follows `front_bytes` of a URL; `None` unless it is plain and fits.
+    /// For the text after `front_bytes` of a URL; `None` unless it is plain and fits.
     #[inline]
     fn of(rest: &'a str, begins_segment: bool, front_bytes: usize, encoding: &'static Encoding) -> Option<Tail<'a>> {
-        // Three bytes for each that is escaped.
+        // Each escaped byte takes three.
         if front_bytes + 3 * rest.len() > usize::from(u16::MAX) {
             return None;
         }
@@ -351,14 +351,14 @@ fn trim(reference: &str) -> &str {
 fn scheme_bytes(bytes: &[u8]) -> Option<usize> {
     let is_scheme_byte = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
     bytes.first().filter(|first| first.is_ascii_alphabetic())?;
-    // Mostly the first byte that a host could not have says that there is none.
+    // Mostly, the first byte that cannot be in a scheme shows that there is none.
     let plain = bytes::plain_host_bytes(bytes);
     let rest = bytes.get(plain..)?;
     let end = plain + rest.iter().position(|byte| !is_scheme_byte(byte))?;
     (bytes.get(end) == Some(&b':')).then_some(end)
 }
 
-/// Whether a reference with a scheme is a URL whatever follows, and of a scheme that is not crawled.
+/// Whether a reference with a scheme is a URL whatever follows, and the scheme is not crawled.
 fn is_opaque(reference: &str, scheme_bytes: usize) -> bool {
     let Some((scheme, rest)) = reference.split_at_checked(scheme_bytes) else { return false };
     let is_special = SPECIAL_SCHEMES.iter().any(|special| scheme.eq_ignore_ascii_case(special));

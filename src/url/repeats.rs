@@ -1,25 +1,26 @@
-//! Texts that were met before, in one page: a page names a third of its links more than once.
+//! Detects repeated texts within one page: a page names a third of its links more than once.
 //!
-//! Decides: a text is remembered by its fingerprint under the crawl's seed, in a table of open addressing that is made anew
-//! for each page.
+//! Decides: a text is remembered by its fingerprint under the crawl's seed, in an open-addressing table that is
+//! rebuilt for each page.
 //!
-//! Invariants: a text is new once, but for texts made to collide; time is linear all the same. Memory: 16 to 32 bytes a text, 4 KiB at least.
+//! Invariants: a text is new once, except for texts made to collide; time is linear even for those. Memory: 16 to 32
+//! bytes a text, 4 KiB at least.
 
-/// The texts met so far.
+/// The texts seen so far.
 #[derive(Clone, Debug)]
 pub struct Repeats {
-    /// 0 where there is none; a hash of 0 counts as 1. A power of two of them, half of them at most in use.
+    /// 0: empty; a hash of 0 counts as 1. The length is a power of two, and at most half of the slots are in use.
     slots: Vec<u64>,
     len: usize,
 }
 
 impl Repeats {
-    /// None met yet.
+    /// None seen yet.
     pub fn new() -> Repeats {
         Repeats { slots: vec![0; SLOTS_MIN], len: 0 }
     }
 
-    /// Whether the text with this fingerprint was not met before.
+    /// Whether the text with this fingerprint is seen for the first time.
     #[inline]
     pub fn is_new(&mut self, fingerprint: u64) -> bool {
         let is_new = put(&mut self.slots, fingerprint.max(1));
@@ -32,7 +33,7 @@ impl Repeats {
         is_new
     }
 
-    /// Whether the text with this fingerprint was met before, as far as `is_new` was asked.
+    /// Whether `is_new` was called before for this fingerprint.
     pub fn has(&self, fingerprint: u64) -> bool {
         let hash = fingerprint.max(1);
         let mask = self.slots.len().wrapping_sub(1);
@@ -73,7 +74,8 @@ fn put(slots: &mut [u64], hash: u64) -> bool {
 }
 
 const SLOTS_MIN: usize = 512;
-/// Places looked at: far more than chance fills in a row. A page of links made to collide has them all for new.
+/// Maximum number of slots probed: far more than chance fills in a row. If a page's links are made to collide, they
+/// are all treated as new.
 const PROBES_MAX: usize = 256;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! The site of a host: what politeness, budgets and routing keep together.
 //!
 //! Decides: a site is the registrable domain by the Public Suffix List, private section included, so that
-//! `a.github.io` and `b.github.io` are two sites. What has no registrable domain (an IP address, a bare public
-//! suffix, a single label) is a site of its own. The dot at the end of a fully qualified name makes no other
+//! `a.github.io` and `b.github.io` are two sites. A host without a registrable domain (an IP address, a bare public
+//! suffix, a single label) is a site of its own. The trailing dot of a fully qualified name does not make another
 //! site: `example.com.` is the same machine as `example.com` and must not get a second politeness budget.
 //!
 //! Limits: the list is the one that was compiled in.
@@ -17,13 +17,13 @@ pub fn site_of(host: &str) -> &str {
     if host.starts_with('[') || is_ipv4(host) {
         return host;
     }
-    // The last bytes of the host: not checked for being text again.
+    // The last bytes of the host: not checked again for being text.
     domain_start(host.as_bytes()).and_then(|start| host.get(start..)).unwrap_or(host)
 }
 
-/// The registrable domain of `host` by the ICANN section of the list alone: the domain that somebody pays for. Below a
+/// The registrable domain of `host` by only the ICANN section of the list: the domain that is paid for. Below a
 /// private suffix (`github.io`, a dynamic-DNS service) names cost nothing, so any number of them may have one owner.
-/// What has no such domain is its own.
+/// A host without such a domain is its own.
 pub fn owner_of(host: &str) -> &str {
     let host = host.strip_suffix('.').unwrap_or(host);
     if host.starts_with('[') || is_ipv4(host) {
@@ -49,14 +49,14 @@ fn domain_start(host: &[u8]) -> Option<usize> {
     let Some(labels) = Labels::of(host) else {
         return psl::domain(host).and_then(|domain| host.len().checked_sub(domain.as_bytes().len()));
     };
-    // A label more than the suffix, and that not an empty one.
+    // One label more than the suffix, and not an empty one.
     let suffix_bytes = Some(psl::List.find(labels).len).filter(|bytes| *bytes > 0)?;
     let label_end = host.len().checked_sub(suffix_bytes + 1).filter(|end| *end > 0)?;
     Some(labels.start_of(label_end))
 }
 
-/// Labels of a host, the last one first. The dots are looked for once: a loop that ends at each of them ends in a branch
-/// foreseen wrongly, and the list's own way takes two such loops.
+/// Labels of a host, the last one first. The dots are located once: a loop that ends at each of them ends in a
+/// mispredicted branch, and the list's own method needs two such loops.
 #[derive(Clone, Copy)]
 struct Labels<'host> {
     host: &'host [u8],
@@ -74,7 +74,7 @@ impl<'host> Labels<'host> {
         fits.then_some(Labels { host, dots, end: Some(host.len()) })
     }
 
-    /// Where the label begins that ends at `end`.
+    /// Start of the label that ends at `end`.
     fn start_of(&self, end: usize) -> usize {
         let before = self.dots & ((1 << end) - 1);
         (u64::BITS - before.leading_zeros()) as usize
@@ -92,26 +92,26 @@ impl<'host> Iterator for Labels<'host> {
     }
 }
 
-/// Whether `host` is a suffix under which names are given to anyone, such as `co.uk`, or a single label.
+/// Whether `host` is a suffix under which anyone can get names, such as `co.uk`, or a single label.
 pub fn is_public_suffix(host: &str) -> bool {
     let host = host.strip_suffix('.').unwrap_or(host);
     !host.starts_with('[') && !is_ipv4(host) && psl::domain_str(host).is_none()
 }
 
-/// Whether `host` is on the list of public suffixes: below it are strangers' sites.
+/// Whether `host` is on the list of public suffixes: sites below it belong to strangers.
 pub fn is_listed_suffix(host: &str) -> bool {
     psl::suffix(host.as_bytes()).is_some_and(|suffix| suffix.is_known() && suffix.as_bytes() == host.as_bytes())
 }
 
 fn is_ipv4(host: &str) -> bool {
-    // A host whose last label is a number is an IPv4 address after the WHATWG host parser.
+    // A host whose last label is a number is an IPv4 address by the WHATWG host parser.
     host.ends_with(|last: char| last.is_ascii_digit()) && host.parse::<std::net::Ipv4Addr>().is_ok()
 }
 
-/// A site, and the hash by which it is found.
+/// A site, and the hash that identifies it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Site<'host> {
-    /// As [`site_of`] has it.
+    /// As returned by [`site_of`].
     pub name: &'host str,
     /// xxh3-64 of the name.
     pub hash: u64,
@@ -125,13 +125,13 @@ impl<'host> Site<'host> {
     }
 }
 
-/// A site under the crawl's own seed: nobody outside can make two sites share a key. IPv6 addresses of one /64 are one site
-/// here, as whoever has one of them has them all.
+/// A site under the crawl's own seed: no outsider can make two sites share a key. IPv6 addresses of one /64 are one
+/// site here, because one owner has them all.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct SiteKey(u64);
 
 impl SiteKey {
-    /// The key of the site named `site`, as [`site_of`] has it.
+    /// The key of the site named `site`, as returned by [`site_of`].
     pub fn new(rng_seed: u64, site: &str) -> SiteKey {
         let bare = site.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
         match bare.and_then(|bare| bare.parse::<std::net::Ipv6Addr>().ok()) {
@@ -145,8 +145,8 @@ impl SiteKey {
         SiteKey::new(rng_seed, site_of(host))
     }
 
-    /// The key of those hosts of `host`'s site whose names end as its own does, up to the label below the site's name:
-    /// `a.b.example.com` and `b.example.com` have one, `example.com` has another.
+    /// The key of those hosts of `host`'s site whose names end as its own does, up to the label below the site's
+    /// name: `a.b.example.com` and `b.example.com` share one, `example.com` has another.
     pub fn below_site(rng_seed: u64, host: &str) -> SiteKey {
         let host = host.strip_suffix('.').unwrap_or(host);
         let site = site_of(host);
@@ -160,16 +160,16 @@ impl SiteKey {
         self.0
     }
 
-    /// Its place among `places`, of which there is at least one.
+    /// Its index among `places`, at least 1.
     pub fn place_among(self, places: usize) -> usize {
         ((u128::from(self.0) * places as u128) >> 64) as usize
     }
 }
 
-/// Sites of the hosts met last: the list is asked once for a host and not for each link to it.
+/// Sites of recently seen hosts: the list is searched once for a host and not for each link to it.
 ///
-/// A host has one slot, and another one may take it. Beside the name the slot holds where in it the site stands, so
-/// an answer is that of `Site::of`, remembered. Hosts of more than `HOST_BYTES_MAX` bytes are asked for each time.
+/// A host has one slot, and another one may take it. The slot stores the name and the position of the site in it, so
+/// an answer is that of `Site::of`, cached. Hosts of more than `HOST_BYTES_MAX` bytes are not cached.
 #[derive(Clone, Debug)]
 pub struct Sites {
     slots: Vec<CachedSite>,
@@ -187,10 +187,10 @@ struct CachedSite {
 }
 
 impl Sites {
-    /// None met yet.
+    /// None seen yet.
     pub fn new() -> Sites {
         let empty = CachedSite { host: [0; HOST_BYTES_MAX], host_bytes: 0, site_start: 0, site_end: 0, hash: 0 };
-        // What nobody asked for is where the empty host would be: its site is empty, too.
+        // An empty slot looks like one for the empty host, whose site is also empty.
         Sites { slots: vec![CachedSite { hash: xxh3_64(b""), ..empty }; SLOTS] }
     }
 
@@ -205,7 +205,7 @@ impl Sites {
         let start = site.name.as_ptr() as usize - host.as_ptr() as usize;
         if let Some(to) = slot.host.get_mut(..host.len()) {
             to.copy_from_slice(host.as_bytes());
-            // The site is a part of the host, and a host that has room is of fewer than 256 bytes.
+            // The site is a part of the host, and a cached host has fewer than 256 bytes.
             slot.host_bytes = host.len() as u8;
             slot.site_start = start as u8;
             slot.site_end = (start + site.name.len()) as u8;
@@ -227,7 +227,7 @@ impl CachedSite {
     }
 }
 
-/// By the ends of the name: whoever makes many names that share a slot makes them dearer by a look at the list.
+/// By the ends of the name: names made to share a slot only cost an extra search of the list.
 fn slot_of(host: &[u8]) -> usize {
     let word = |chunk: Option<&[u8; 8]>| chunk.map_or(0, |bytes| u64::from_le_bytes(*bytes));
     let ends = word(host.first_chunk()) ^ word(host.last_chunk()).rotate_left(29) ^ host.len() as u64;
@@ -236,8 +236,9 @@ fn slot_of(host: &[u8]) -> usize {
 
 /// Longer names are rare.
 const HOST_BYTES_MAX: usize = 48;
-/// A page's links lead to some dozen hosts, and many of these are every page's. 16 KiB: with four times as many slots, three
-/// of a hundred links to other hosts find theirs that do not with these, and more is pushed out of a cache than that saves.
+/// A page's links lead to some dozen hosts, and many of them occur on every page. 16 KiB: with four times as many
+/// slots, three of a hundred links to other hosts would be hits that are misses now, and evicting more from the cache
+/// costs more than that saves.
 const SLOTS: usize = 256;
 
 #[cfg(test)]

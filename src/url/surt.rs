@@ -1,11 +1,11 @@
 //! The SURT key of a URL: how CDXJ indexes order and look up captures (`com,example)/path?query`).
 //!
-//! Decides: byte for byte what the Python package `surt` 0.3.1 makes of the URL by default, because that is
-//! what pywb and its kin compute when a reader asks for a page; a nicer key would never be found. So scheme,
-//! `www.` and `www7.`, letter case, session ids, order of parameters, a slash at the end and repeated
-//! percent-coding are all dropped: a key is a coarse name, and two URLs may share one.
+//! Decides: byte for byte the default output of the Python package `surt` 0.3.1 for the URL, because pywb and similar
+//! tools compute it to look up a page; a nicer key would never be found. So scheme, `www.` and `www7.`, letter case,
+//! session ids, order of parameters, a trailing slash and repeated percent-coding are all dropped: a key is a coarse
+//! name, and two URLs may share one.
 //!
-//! Invariants: ASCII; linear in the URL's length, but for sorting the parameters and for hostile session ids.
+//! Invariants: ASCII; linear in the URL's length, except for sorting the parameters and for hostile session ids.
 //! Leaves to others: lines and files of the index (`warc`).
 
 use std::borrow::Cow;
@@ -16,7 +16,7 @@ use super::{Scheme, Url};
 pub fn surt(url: &Url) -> String {
     let mut key = Vec::with_capacity(url.as_str().len());
     write_surt(url, &mut key);
-    // `escape` left ASCII alone.
+    // `escape` left only ASCII.
     String::from_utf8(key).unwrap_or_else(|broken| String::from_utf8_lossy(broken.as_bytes()).into_owned())
 }
 
@@ -65,7 +65,7 @@ fn host_key(host: &str) -> Cow<'_, str> {
     }
 }
 
-/// What `path_key` makes of a path but for its letter case, where that is nothing but to cut the slash at its end.
+/// The output of `path_key` except for letter case, if that only removes the trailing slash.
 fn plain_path(path: &str) -> Option<&str> {
     let is_odd = |byte: u8| !byte.is_ascii_graphic() || matches!(byte, b'%' | b'#' | b'(');
     let mut before = 0;
@@ -84,7 +84,7 @@ fn path_key(path: &str) -> Vec<u8> {
     for part in unescaped.split(|byte| *byte == b'/').skip(1) {
         match part {
             b"." => {}
-            // At the root the package keeps `..`, and a further one takes that away again.
+            // At the root the package keeps `..`, and a further one removes it again.
             b".." if kept.pop().is_none() => kept.push(part),
             b".." => {}
             _ => kept.push(part),
@@ -109,13 +109,13 @@ fn path_key(path: &str) -> Vec<u8> {
     path
 }
 
-/// `None` when there is nothing left of it.
+/// `None` if nothing is left of it.
 fn query_key(query: &str) -> Option<Vec<u8>> {
     let mut query = escape(&unescape(query.as_bytes()));
     if query.is_empty() {
         return None;
     }
-    // The package looks for session ids regardless of case, one kind after the other, before it lowers the case.
+    // The package searches for session ids ignoring case, one kind after the other, before it lowers the case.
     if query.len() >= QUERY_SESSION_BYTES_MIN {
         for (name, values) in QUERY_SESSIONS {
             strip_query_session(&mut query, name, values);
@@ -165,7 +165,7 @@ fn hex_digit(byte: u8) -> Option<u8> {
     char::from(byte).to_digit(16).map(|digit| digit as u8)
 }
 
-/// Percent-encodes all but ASCII graphics, and `#` and `%`.
+/// Percent-encodes everything except ASCII graphics, and `#` and `%`.
 fn escape(bytes: &[u8]) -> Vec<u8> {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     let mut escaped = Vec::with_capacity(bytes.len());
@@ -179,14 +179,14 @@ fn escape(bytes: &[u8]) -> Vec<u8> {
     escaped
 }
 
-/// Takes the last `(…)/` of an ASP.NET session out of `/…(…)/…​.aspx…`; `session_end` says where it ends.
+/// Removes the last `(…)/` of an ASP.NET session from `/…(…)/…​.aspx…`; `session_end` returns its end.
 fn strip_path_session(path: &mut Vec<u8>, session_end: fn(&[u8]) -> Option<usize>) {
     const PAGE: &[u8] = b".aspx";
     let Some(last_page) = memchr::memmem::rfind(path, PAGE) else { return };
     let found = memchr::memmem::rfind_iter(path, b"/(").find_map(|slash| {
         let start = slash + 1;
         let end = start + session_end(path.get(start..)?)?;
-        // What follows is one character at least, `.aspx`, and no question mark before it.
+        // At least one character must follow, then `.aspx`, without a question mark before it.
         let rest = path.get(end..).filter(|_| end < last_page)?;
         let page = 1 + memchr::memmem::find(rest.get(1..)?, PAGE)?;
         memchr::memchr(b'?', rest.get(..page)?).is_none().then_some(start..end)
@@ -223,7 +223,7 @@ fn end_of_id(text: &[u8]) -> Option<usize> {
     id.iter().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit()).then_some(26)
 }
 
-/// How a session id looks: what comes after its name.
+/// The form of a session id: what comes after its name.
 #[derive(Clone, Copy)]
 enum SessionValue {
     /// `=` and 32 letters or digits.
@@ -263,7 +263,7 @@ impl SessionValue {
     }
 }
 
-/// Takes out the last `name…` that a session's value follows, and the `&` after it.
+/// Removes the last `name…` that a session's value follows, and the `&` after it.
 fn strip_query_session(query: &mut Vec<u8>, name: &[u8], value: SessionValue) {
     let found = (0..query.len()).rev().find_map(|start| {
         let text = query.get(start..)?;
@@ -276,7 +276,7 @@ fn strip_query_session(query: &mut Vec<u8>, name: &[u8], value: SessionValue) {
     }
 }
 
-/// Takes out the last `cfid=…&cftoken=…`.
+/// Removes the last `cfid=…&cftoken=…`.
 fn strip_cold_fusion_session(query: &mut Vec<u8>) {
     const ID: &[u8] = b"cfid=";
     const TOKEN: &[u8] = b"cftoken=";
@@ -349,7 +349,7 @@ mod tests {
         }
     }
 
-    /// One pass over a stack is the same as pass after pass.
+    /// One pass over a stack gives the same as pass after pass.
     #[test]
     fn unescape_against_its_slow_twin() {
         fn slow(bytes: &[u8]) -> Vec<u8> {

@@ -1,6 +1,6 @@
-//! Plain references against their slow twin: whatever a page writes, both ways give the same URL or the same error.
+//! Compares plain references with their slow twin: for any input, both give the same URL or the same error.
 //!
-//! `TWIN_ROUNDS` and `TWIN_SEED` in the environment make other and longer runs.
+//! `TWIN_ROUNDS` and `TWIN_SEED` in the environment select other and longer runs.
 
 use encoding_rs::{BIG5, Encoding, ISO_2022_JP, SHIFT_JIS, UTF_8, UTF_16LE, WINDOWS_1252};
 
@@ -27,7 +27,7 @@ const BASES: [&str; 12] = [
     "ftp://h.test/d/e",
 ];
 
-/// What references are made of: nearly all that ever had a meaning of its own.
+/// The parts of references: nearly everything that ever had a meaning of its own.
 const PARTS: [&str; 88] = [
     "http://",
     "https://",
@@ -119,7 +119,7 @@ const PARTS: [&str; 88] = [
     "C:",
 ];
 
-/// References as pages have them.
+/// References as found in pages.
 const USUAL: [&str; 16] = [
     "https://www.example.com/some/where/page.html?a=b&c=d#part",
     "http://www.example.com/dir/other",
@@ -243,7 +243,7 @@ fn every_character_everywhere() {
     }
 }
 
-/// Results around the longest that there can be, and references around a block's length.
+/// Results around the maximum length, and references around a block's length.
 #[test]
 fn lengths() {
     let mut url = Url::parse("http://before.test/").unwrap();

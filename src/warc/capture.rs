@@ -1,18 +1,19 @@
 //! The records of a capture.
 //!
 //! Decides: a capture becomes a `response` record, a `request` record when the request is known, and a `metadata`
-//! record when there is something to say; the later ones are concurrent to the first (WARC 1.1 section 5.7). The head is
-//! true about the stored body (`head`). What is in a content coding, and what is short, goes into its frame as it is: it
-//! would hardly become shorter, at twice the whole cost of a page.
-//! A payload that is stored already is not stored again: its `revisit` record has the head of this response and says where the
-//! payload is (WARC 1.1 section 6.7.2).
-//! A record has one digest: of its payload where it has a body, of its block where it has none. Both would be two passes
-//! of SHA-256 over every page, a seventh of its whole cost; that the block is whole, the frame's own checksum says.
-//! Why [`Names`]: records say which segment they are of, and a long page's are made while the segment grows.
+//! record when there are fields for it; the later ones are concurrent to the first (WARC 1.1 section 5.7). The head
+//! is true about the stored body (`head`). Bodies in a content coding and short bodies go into their frame
+//! uncompressed: they would hardly shrink, and compressing them doubles the whole cost of a page. A payload that is
+//! already stored is not stored again: its `revisit` record has the head of this response and refers to the stored
+//! payload (WARC 1.1 section 6.7.2). A record has one digest: of its payload if it has a body, otherwise of its
+//! block. Both would be two passes of SHA-256 over every page, a seventh of its whole cost; the frame's own checksum
+//! shows that the block is whole.
+//! Why [`Names`]: records name the segment they belong to, and a long page's records are made while the segment
+//! grows.
 //!
 //! Invariants: `write` adds all frames of a capture or none; the same names give the same bytes.
-//! Limits: a writer keeps the work space of its compressor for its whole life (`frame`).
-//! Leaves to others: which segment, and where in it (`segment`).
+//! Limits: a writer keeps its compressor's work space for its whole life (`frame`).
+//! Leaves to others: the segment, and the place in it (`segment`).
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -32,26 +33,26 @@ use ringcrawl_base::time::UnixTime;
 use ringcrawl_html::Directives;
 use ringcrawl_url::Url;
 
-/// One fetched page, as the hands have it.
+/// One fetched page, as the hands pass it on.
 #[derive(Clone, Copy, Debug)]
 pub struct Capture<'a> {
-    /// What was asked for.
+    /// The URL requested.
     pub url: &'a Url,
     /// When the request was sent.
     pub time: UnixTime,
-    /// Who answered.
+    /// The address that responded.
     pub ip: Option<IpAddr>,
     /// The request as sent; empty: no request record.
     pub request: &'a [u8],
     /// Status line and fields as received.
     pub head_bytes: &'a [u8],
-    /// The body as it is to be stored.
+    /// The body as it will be stored.
     pub body: &'a [u8],
-    /// What was undone between the wire and `body`.
+    /// The codings removed between the wire and `body`.
     pub undone: Undone,
-    /// `body` is in a content coding, and was found to be.
+    /// `body` is in a content coding, as was verified.
     pub is_coded: bool,
-    /// The body is not all that the server had to say.
+    /// The body is incomplete, for this reason.
     pub truncated: Option<Truncated>,
     /// The block of the metadata record: its fields ([`super::record::write_field`]); empty: no metadata record.
     pub metadata: &'a [u8],
@@ -59,34 +60,34 @@ pub struct Capture<'a> {
     pub status: u16,
     /// The Content-Type field's value, for the index; empty when there is none.
     pub mime: &'a str,
-    /// The same of Content-Encoding.
+    /// The same for Content-Encoding.
     pub content_encoding: &'a str,
-    /// What the content is by its first bytes.
+    /// The content type detected from its first bytes.
     pub identified_type: Option<&'a str>,
-    /// What the page says of itself to robots.
+    /// What the page tells robots about itself.
     pub robots: Directives,
-    /// What is said about its use.
+    /// The page's usage preferences.
     pub preferences: Preferences,
-    /// In which charset the content was read.
+    /// The charset in which the content was read.
     pub charset: Option<&'a str>,
-    /// Where it leads.
+    /// The redirect target.
     pub redirect: Option<&'a Url>,
     /// Version and cipher suite of TLS, as `TLSv1_3` and by its IANA name.
     pub tls: Option<(&'a str, &'a str)>,
 }
 
-/// What the records of a capture are called.
+/// The identifiers and references for a capture's records.
 #[derive(Clone, Debug)]
 pub struct Names {
     /// The warcinfo record of their segment.
     pub(super) warcinfo: RecordId,
-    /// Their own.
+    /// Generates their own.
     pub(super) ids: RecordIds,
-    /// That of their segment.
+    /// The dictionary of their segment.
     pub(super) dictionary: Option<Arc<Dictionary>>,
 }
 
-/// The records of a capture, written but for their place.
+/// The records of a capture, complete except for their place.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Records {
     /// The warcinfo record of the segment that they name.
@@ -96,11 +97,11 @@ pub struct Records {
     /// The line of the index, up to the place.
     pub(super) line: Vec<u8>,
     pub(super) response: Written,
-    /// What takes the place of the response's frame where its payload is stored already; `None` for short ones.
+    /// What replaces the response's frame if its payload is already stored; `None` for short payloads.
     pub(super) revisit: Option<RevisitParts>,
 }
 
-/// The head of a revisit record without what it refers to, its block, and its line of the index.
+/// The head of a revisit record without the reference, its block, and its line of the index.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RevisitParts {
     head: Vec<u8>,
@@ -108,22 +109,22 @@ pub struct RevisitParts {
     line: Vec<u8>,
 }
 
-/// What is known of a response's record besides its place.
+/// What is known of a response's record apart from its place.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Written {
     /// Of its payload.
     pub(super) digest: String,
     /// Length of its frame.
     pub(super) frame_bytes: u64,
-    /// It refers to another one that has its payload.
+    /// It refers to another record that holds its payload.
     pub(super) is_revisit: bool,
-    /// What tells the stored body from others: a hash of its digest.
+    /// Identifies the stored body: a hash of its digest.
     pub(super) payload: u64,
-    /// Its length.
+    /// Length of the stored body.
     pub(super) payload_bytes: usize,
     /// When its request was sent.
     pub(super) time: UnixTime,
-    /// Records of the capture.
+    /// Number of records in the capture.
     pub(super) records: u8,
 }
 
@@ -134,17 +135,17 @@ pub struct CaptureWriter {
     pub(super) head: Vec<u8>,
     /// The HTTP head, or the whole block of records without a body.
     pub(super) block: Vec<u8>,
-    /// The line of the index of the capture that was written, up to the place.
+    /// The index line of the capture that was written, up to the place.
     pub(super) line: Vec<u8>,
-    /// The fields that the heads of a capture share, and that of the address.
+    /// The fields shared by a capture's heads, plus the address field.
     common: Vec<u8>,
     ip: Vec<u8>,
     /// Digest labels being made.
     label: Vec<u8>,
     digest: DigestAlgorithm,
-    /// What the frames being made need to be read.
+    /// The dictionary needed to read the frames being made.
     dictionary: Option<Arc<Dictionary>>,
-    /// Records that the next dictionary is trained from.
+    /// Records to train the next dictionary with.
     samples: Option<Samples>,
 }
 
@@ -157,17 +158,17 @@ impl CaptureWriter {
         Ok(CaptureWriter { container, head, block, line, common, ip, label, digest, dictionary: None, samples: None })
     }
 
-    /// Collects samples for a dictionary from now on.
+    /// Starts collecting samples for a dictionary.
     pub(super) fn sample(&mut self, samples: Samples) {
         self.samples = Some(samples);
     }
 
-    /// What was collected, if it is enough.
+    /// The samples, if there are enough.
     pub(super) fn take_samples(&mut self) -> Option<Samples> {
         self.samples.take_if(|samples| samples.are_enough())
     }
 
-    /// Frames from now on are those of a segment that begins with `dictionary`.
+    /// From now on, frames belong to a segment that begins with `dictionary`.
     pub(super) fn use_dictionary(&mut self, dictionary: &Option<Arc<Dictionary>>) -> Result<(), StoreError> {
         if self.dictionary.as_ref().map(Arc::as_ptr) != dictionary.as_ref().map(Arc::as_ptr) {
             self.container.use_dictionary(dictionary.as_deref())?;
@@ -183,7 +184,7 @@ impl CaptureWriter {
         let mut own = names.ids.clone();
         let response = self.write(capture, &names.warcinfo, &mut names.ids, None, &mut bytes)?;
         let line = self.line.clone();
-        // Whether it is needed is known to who knows what else was stored.
+        // Only the caller, who knows what else was stored, can tell whether it is needed.
         let revisit = (capture.body.len() >= PAYLOAD_BYTES_MIN).then(|| {
             let id = own.next_id();
             self.set_response_block(capture);
@@ -195,7 +196,7 @@ impl CaptureWriter {
         Ok(Records { warcinfo: names.warcinfo, bytes, line, response, revisit })
     }
 
-    /// Puts a revisit record of `original` in the place of the response in `records`; adds them to `out`.
+    /// Replaces the response in `records` by a revisit record of `original`; adds them to `out`.
     pub(super) fn write_revisit(
         &mut self,
         records: Records,
@@ -274,7 +275,7 @@ impl CaptureWriter {
             None if capture.is_coded => self.put_record(capture.body, Pays::Never, out)?,
             None => self.put_record(capture.body, Pays::WhenLong, out)?,
         };
-        // A page that costs so little else may cost a few microseconds for half of its bytes.
+        // With so little other cost, such a page may take a few microseconds more to halve its bytes.
         let pays = if original.is_some() { Pays::Always } else { Pays::WhenLong };
 
         if !capture.request.is_empty() {
@@ -336,7 +337,7 @@ impl CaptureWriter {
         write_stored_head(&mut self.block, capture.head_bytes, capture.body.len(), capture.undone);
     }
 
-    /// All fields but those of digests, lengths and references.
+    /// All fields except digests, lengths and references.
     fn start_response(&mut self, kind: &str, id: &RecordId, capture: &Capture<'_>) {
         self.start_capture_head(kind, id);
         self.head.extend_from_slice(&self.ip);
@@ -364,7 +365,7 @@ impl CaptureWriter {
         write_field(&mut self.head, "Content-Type", b"application/http;msgtype=response");
     }
 
-    /// Adds the revisit record whose head and block are there.
+    /// Adds the revisit record from the prepared head and block.
     fn put_revisit(&mut self, original: &Original, out: &mut Vec<u8>) -> Result<u64, StoreError> {
         write_field(&mut self.head, "WARC-Profile", IDENTICAL_PAYLOAD);
         write_field(&mut self.head, "WARC-Refers-To-Target-URI", original.url.as_bytes());
@@ -400,8 +401,8 @@ impl CaptureWriter {
         write_field(&mut self.head, "WARC-Record-ID", id.as_bytes());
     }
 
-    /// Adds the record that `head` starts, with `block` and then `body` as its block, compressed if that `pays`; gives the
-    /// frame's length.
+    /// Adds the record that `head` starts, with `block` and then `body` as its block, compressed if that `pays`;
+    /// returns the frame's length.
     pub(super) fn put_record(&mut self, body: &[u8], pays: Pays, out: &mut Vec<u8>) -> Result<u64, StoreError> {
         if body.is_empty() {
             self.label.clear();
@@ -414,16 +415,16 @@ impl CaptureWriter {
         if let Some(samples) = self.samples.as_mut().filter(|_| pays != Pays::Never) {
             samples.add(&parts);
         }
-        // With a dictionary they become a third.
+        // With a dictionary they shrink to a third.
         let is_short = self.dictionary.is_none() && self.head.len() + self.block.len() + body.len() <= SHORT_BYTES_MAX;
         self.container.put(&parts, pays == Pays::Always || pays == Pays::WhenLong && !is_short, out)
     }
 }
 
-/// Whether to compress a record pays.
+/// Whether compressing a record pays.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pays {
-    /// It is compressed already.
+    /// It is already compressed.
     Never,
     /// Unless it is short.
     WhenLong,
@@ -435,13 +436,13 @@ fn tls_protocol(version: &str) -> String {
     format!("tls/{}", version.trim_start_matches("TLSv").replace('_', "."))
 }
 
-/// The field with the charset in which the content was read. WARC has none for it.
+/// The field with the charset in which the content was read. WARC does not define one.
 pub(super) const CHARSET: &str = "X-Crawl-Charset";
-/// The field with what the page says of itself to robots, as an X-Robots-Tag would.
+/// The field with what the page tells robots about itself, in the form of an X-Robots-Tag.
 pub(super) const ROBOTS: &str = "X-Crawl-Robots";
-/// The field with what is said about the use of the page, as a Content-Usage would.
+/// The field with the page's usage preferences, in the form of a Content-Usage.
 pub(super) const USAGE: &str = "X-Crawl-Usage";
 /// WARC 1.1 section 6.7.2.
 const IDENTICAL_PAYLOAD: &[u8] = b"http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
-/// Up to which length a record is short, in bytes: requests, metadata, redirects.
+/// The maximum length of a short record, in bytes: requests, metadata, redirects.
 pub(super) const SHORT_BYTES_MAX: usize = 2_048;

@@ -1,7 +1,7 @@
-//! Frames or members: how the records of a segment lie in its file.
+//! Frames or members: the layout of a segment's records in its file.
 //!
-//! Decides: what each record becomes: one zstd frame (`frame`, `raw_frame`) or one gzip member (`gzip_member`), compressed
-//! where that pays. Nothing else of a segment depends on `store.format` but its name.
+//! Decides: each record becomes one zstd frame (`frame`, `raw_frame`) or one gzip member (`gzip_member`), compressed
+//! where that pays. Nothing else of a segment depends on `store.format` except its name.
 //! Invariants: `put` adds one whole frame or member, or leaves `out` as it was.
 
 use super::StoreError;
@@ -22,7 +22,7 @@ choices! {
     }
 }
 
-/// How records are packed, and named by digests.
+/// How records are packed and which digests they carry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Packing {
     /// Frames or members.
@@ -35,20 +35,20 @@ pub struct Packing {
     pub is_raw: bool,
     /// Records share a dictionary.
     pub has_dictionary: bool,
-    /// Of payloads and blocks.
+    /// Digests of payloads and blocks.
     pub digest: DigestAlgorithm,
 }
 
 /// Writes the records of one shard.
 pub enum Container {
-    /// zstd frames; the compressor, unless nothing is compressed.
+    /// zstd frames, with a compressor unless nothing is compressed.
     Zstd(Option<FrameWriter>),
     /// gzip members.
     Gzip(Option<MemberWriter>),
 }
 
 impl Container {
-    /// With its compressor.
+    /// Creates it with its compressor.
     pub fn new(packing: Packing) -> Result<Container, StoreError> {
         Ok(match (packing.format, packing.is_raw) {
             (SegmentFormat::WarcZst, true) => Container::Zstd(None),
@@ -58,7 +58,7 @@ impl Container {
         })
     }
 
-    /// Records from now on share `dictionary`, or none; members have none.
+    /// Later records share `dictionary`, or none; members have none.
     pub fn use_dictionary(&mut self, dictionary: Option<&Dictionary>) -> Result<(), StoreError> {
         match self {
             Container::Zstd(Some(frames)) => frames.use_dictionary(dictionary),
@@ -66,7 +66,8 @@ impl Container {
         }
     }
 
-    /// Adds one record, the concatenation of `parts`, to `out`, compressed if that `pays`; gives its length there in bytes.
+    /// Adds one record, the concatenation of `parts`, to `out`, compressed if that `pays`; returns its length there
+    /// in bytes.
     pub fn put(&mut self, parts: &[&[u8]], pays: bool, out: &mut Vec<u8>) -> Result<u64, StoreError> {
         match self {
             Container::Zstd(Some(frames)) if pays => frames.compress(parts, out),
@@ -77,7 +78,7 @@ impl Container {
     }
 }
 
-/// A record that is written piece by piece, as it is.
+/// A record that is written uncompressed, piece by piece.
 pub enum RawRecord {
     /// In a zstd frame.
     Frame(RawFrame),
@@ -102,7 +103,7 @@ impl RawRecord {
         }
     }
 
-    /// Ends the record, all of whose bytes have come.
+    /// Ends the record, after all of its bytes were pushed.
     pub fn end(self, out: &mut Vec<u8>) {
         match self {
             RawRecord::Frame(frame) => frame.end(out),
@@ -111,7 +112,7 @@ impl RawRecord {
     }
 }
 
-/// What the name of a segment ends in.
+/// The suffix of a segment name.
 pub fn suffix(format: SegmentFormat) -> &'static str {
     match format {
         SegmentFormat::WarcZst => ".warc.zst",

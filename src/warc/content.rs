@@ -1,11 +1,10 @@
-//! The content of a stored payload: what is left when its codings are undone.
+//! The content of a stored payload: what is left after its codings are removed.
 //!
-//! Decides: other tools store bodies in the chunked coding, as they came, and some have undone it and kept the
-//! field: it is undone where it
-//! is there. The head that is stored with a payload says what it is in; what lies about that, or is in an unknown coding,
-//! is its own content.
-//! Limits: content of `bytes_max` bytes; what is longer is cut, and `problem` says so.
-//! Leaves to others: undoing codings (`http`).
+//! Decides: other tools store bodies in the chunked coding as received, and some have removed it but kept the field:
+//! we remove it if it is really there. The head stored with a payload names its codings. A payload in another coding
+//! than its head claims, or in an unknown one, is its own content.
+//! Limits: content of `bytes_max` bytes; longer content is cut, and `problem` says so.
+//! Leaves to others: removing codings (`http`).
 
 use std::borrow::Cow;
 
@@ -13,9 +12,9 @@ use super::examine::unchunked;
 use super::record_head::HttpHead;
 use ringcrawl_http::{self as http, Decoded, Headers, Limits};
 
-/// The content of `payload`, which `head` was stored with.
+/// The content of `payload`, which was stored with `head`.
 pub fn content<'a>(head: &HttpHead, payload: &'a [u8], bytes_max: usize) -> Decoded<'a> {
-    // What is stored was taken on purpose: only its length is bounded.
+    // Stored content was kept on purpose: only its length is bounded.
     let limits = Limits { body_bytes_max: bytes_max, decode_ratio_max: usize::MAX, ..Limits::default() };
     let headers = Headers::of_head(&head.bytes);
     let Some(body) = unchunked(head, payload) else { return http::decode_content(&headers, payload, &limits) };

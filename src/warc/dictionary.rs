@@ -1,12 +1,12 @@
-//! Dictionaries: what the records of a shard have in common, so that a short page takes less.
+//! Dictionaries: what a shard's records have in common, so that short pages take less space.
 //!
-//! Decides: a dictionary is trained from the first records of a segment, [`SAMPLES_BYTES_MAX`] bytes of them, and is taken for
-//! the next where it makes the last of these, which it was not trained on, shorter by [`GAIN_PARTS`]; else the one before
-//! stays. It stands in the segment's first frame (IIPC "Zstandard Compression for WARC Files" 1.0, section "Dictionary frame
-//! format").
+//! Decides: a dictionary is trained from the first [`SAMPLES_BYTES_MAX`] bytes of a segment's records. The next
+//! segment uses it if it makes the last of these records, which are held out from training, shorter by
+//! [`GAIN_PARTS`]; otherwise the previous one stays. It is in the segment's first frame (IIPC "Zstandard Compression
+//! for WARC Files" 1.0, section "Dictionary frame format").
 //! Invariants: pure; the same records give the same dictionary.
-//! Limits: a training takes 14 ms, and the first one 36 to 40, as its tables are touched for the first time: too long for a
-//! shard's turn, so the hands carry it out beside the shard.
+//! Limits: a training takes 14 ms, and the first one 36 to 40, as its tables are touched for the first time. That is
+//! too long for a shard's turn, so the hands run it in parallel with the shard.
 
 use std::sync::Arc;
 
@@ -41,18 +41,18 @@ impl Dictionary {
 pub struct Samples {
     bytes: Vec<u8>,
     lengths: Vec<usize>,
-    /// Bytes that are enough.
+    /// Bytes needed.
     bytes_max: usize,
 }
 
 impl Samples {
-    /// None yet, for segments of so many bytes.
+    /// No samples yet, for segments of `segment_bytes_max` bytes.
     pub fn new(segment_bytes_max: u64) -> Samples {
         let bytes_max = usize::try_from(segment_bytes_max / SEGMENT_PARTS).unwrap_or(usize::MAX).min(SAMPLES_BYTES_MAX);
         Samples { bytes: Vec::new(), lengths: Vec::new(), bytes_max }
     }
 
-    /// Adds the beginning of a record, unless there are enough.
+    /// Adds the beginning of a record, unless there are enough samples.
     pub fn add(&mut self, parts: &[&[u8]]) {
         if self.are_enough() {
             return;
@@ -70,7 +70,7 @@ impl Samples {
         self.bytes.len() >= self.bytes_max
     }
 
-    /// What was trained from them for `level`, if it is better than `before`.
+    /// The dictionary trained from them for `level`, if it is better than `before`.
     fn train(&self, level: i32, before: Option<&Dictionary>) -> Option<Dictionary> {
         let learned = self.lengths.len() - self.lengths.len() / TEST_PARTS;
         let (lengths, held_out) = self.lengths.split_at_checked(learned)?;
@@ -85,7 +85,7 @@ impl Samples {
 /// A dictionary to be trained.
 #[derive(Debug)]
 pub struct Training {
-    /// From these.
+    /// From these samples.
     pub(super) samples: Samples,
     /// For records that are compressed at this level.
     pub(super) level: i32,
@@ -100,7 +100,7 @@ impl Training {
     }
 }
 
-/// Bytes of the records in `bytes`, each compressed by itself.
+/// The total bytes of the records in `bytes`, each compressed by itself.
 fn compressed(mut bytes: &[u8], lengths: &[usize], level: i32, dictionary: Option<&Dictionary>) -> Option<usize> {
     let mut context = CCtx::try_create()?;
     context.set_parameter(CParameter::CompressionLevel(level)).ok()?;
@@ -118,17 +118,17 @@ fn compressed(mut bytes: &[u8], lengths: &[usize], level: i32, dictionary: Optio
 
 /// The magic number of a dictionary's frame: 0x184D2A5D.
 pub const FRAME_MAGIC: [u8; 4] = [0x5d, 0x2a, 0x4d, 0x18];
-/// Bytes of records that are enough.
+/// Bytes of records needed.
 const SAMPLES_BYTES_MAX: usize = 256 << 10;
-/// Of one record: longer ones gain little.
+/// Bytes taken from one record: longer ones gain little.
 const SAMPLE_BYTES_MAX: usize = 16 << 10;
-/// A short segment gives fewer: one part of so many.
+/// A short segment provides fewer: its length divided by this.
 const SEGMENT_PARTS: u64 = 4;
-/// A dictionary is as long as one part of so many samples: 32 KiB at most.
+/// A dictionary's length is that of the samples divided by this: 32 KiB at most.
 const SAMPLES_PARTS: usize = 8;
-/// One in so many samples tests what the others taught.
+/// One in this many samples is held out to test the dictionary.
 const TEST_PARTS: usize = 5;
-/// A dictionary must save one part of so many to take the place of another, or of none.
+/// A dictionary must save one part in this many to replace another, or to be used at all.
 const GAIN_PARTS: usize = 32;
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! Digests as WARC fields carry them: `sha256:BASE32`.
 //!
-//! Decides: we write what `store.digest` names: SHA-256 and SHA-1 in base32 (RFC 4648 section 6), as WARC tools do;
-//! XXH3 of 128 bits and BLAKE3 in hex, as their own tools do. We check these, SHA-384 and SHA-512 in base32, hex or
-//! base64 (WARC 1.1 section 5.8 leaves algorithm and encoding open).
+//! Decides: we write the algorithm that `store.digest` names: SHA-256 and SHA-1 in base32 (RFC 4648 section 6), as
+//! WARC tools do; XXH3 of 128 bits and BLAKE3 in hex, as their own tools do. We check these, SHA-384 and SHA-512 in
+//! base32, hex or base64 (WARC 1.1 section 5.8 leaves algorithm and encoding open).
 //! Invariants: the padding that base32 of 32 bytes has ("====") is written, as warcio and FastWARC compare the
 //! padded form.
-//! Limits: other algorithms (MD5, CRC-32) give `None`: not checked, which is not wrong. XXH3 finds damage and chance, and
-//! keeps nobody from making two payloads of one digest.
+//! Limits: other algorithms (MD5, CRC-32) give `None`: not checked, which is not an error. XXH3 detects accidental
+//! damage, but does not prevent anyone from making two payloads with the same digest.
 
 use aws_lc_rs::digest::{self, Context};
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
@@ -27,7 +27,7 @@ choices! {
     }
 }
 
-/// A digest under way.
+/// A digest in progress.
 pub struct Digest {
     algorithm: DigestAlgorithm,
     hasher: Hasher,
@@ -50,7 +50,8 @@ impl Digest {
     }
 }
 
-/// Adds the label of the digest of `bytes` to `out`. What is at hand at once needs no state that is set up and taken down.
+/// Adds the label of the digest of `bytes` to `out`. Data that is available at once needs no state to set up and tear
+/// down.
 pub fn write_label_of(algorithm: DigestAlgorithm, bytes: &[u8], out: &mut Vec<u8>) {
     match algorithm {
         DigestAlgorithm::Sha256 => write_label(algorithm, digest::digest(&digest::SHA256, bytes).as_ref(), out),
@@ -80,7 +81,7 @@ pub fn label_start(algorithm: DigestAlgorithm) -> &'static str {
     }
 }
 
-/// What takes bytes in.
+/// What the bytes are fed to.
 enum Hasher {
     Library(Context),
     Xxh3(Box<Xxh3>),
@@ -97,7 +98,7 @@ impl Hasher {
         }
     }
 
-    /// By the name in a label, in any letter case, with or without hyphens; with the bytes of its digest.
+    /// By the name in a label, in any letter case, with or without hyphens; with the length of its digest in bytes.
     fn named(name: &str) -> Option<(Hasher, usize)> {
         Some(match name.trim().to_ascii_lowercase().replace('-', "").as_str() {
             "sha1" => (Hasher::new(DigestAlgorithm::Sha1), 20),
@@ -128,14 +129,15 @@ impl Hasher {
     }
 }
 
-/// A digest that a record claims, being compared with what the record holds.
+/// A digest that a record claims, while it is compared with the record's content.
 pub struct Claim {
     hasher: Hasher,
     expected: Vec<u8>,
 }
 
 impl Claim {
-    /// Reads `ALGORITHM:VALUE`; `None` when the algorithm is unknown. A value that no digest of it can be never holds.
+    /// Reads `ALGORITHM:VALUE`; `None` when the algorithm is unknown. A value that cannot be a digest of it never
+    /// holds.
     pub fn parse(label: &str) -> Option<Claim> {
         let (name, value) = label.trim().split_once(':')?;
         let (hasher, digest_bytes) = Hasher::named(name)?;
@@ -153,7 +155,7 @@ impl Claim {
     }
 }
 
-/// The digest's bytes; the encodings of one length differ in length, so the length tells which it is.
+/// The digest's bytes. For one digest, each encoding has a different length, so the length identifies the encoding.
 fn decode(value: &str, digest_bytes: usize) -> Option<Vec<u8>> {
     let bare = value.trim_end_matches('=');
     let decoded = if bare.len() == digest_bytes * 2 {
@@ -228,7 +230,7 @@ mod tests {
         String::from_utf8(label).expect("ASCII")
     }
 
-    /// Of nothing, as sha1sum, sha256sum, xxhsum and b3sum give them.
+    /// Digests of nothing, as printed by sha1sum, sha256sum, xxhsum and b3sum.
     #[test]
     fn digests_of_nothing() {
         for (algorithm, label) in [

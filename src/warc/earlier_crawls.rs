@@ -1,11 +1,11 @@
-//! What earlier crawls have stored, read from their indexes.
+//! Payloads stored by earlier crawls, read from their indexes.
 //!
-//! Decides: each line of a CDXJ index that has a digest of the crawl's own kind counts, but for revisits, which hold no payload.
-//! A digest without a label is SHA-1 in base32, as in indexes of other tools. A capture is known by a hash of its digest and its
-//! URL, 128 bits under a number of its own, so each costs 24 bytes, and its record is found again by its URL and its time (WARC
-//! 1.1 sections 6.7.2 and 5.18: WARC-Refers-To-Target-URI and -Date). A page that moved to another URL is therefore stored once
-//! more.
-//! Invariants: sorted by hash; not more than its bound.
+//! Decides: each line of a CDXJ index with a digest of the crawl's own algorithm counts, except revisits, which hold
+//! no payload. A digest without a label is SHA-1 in base32, as in indexes of other tools. A capture is identified by
+//! a 128-bit hash of its digest and URL under a seed of its own, so each costs 24 bytes. Its record can be found by
+//! its URL and time (WARC 1.1 sections 6.7.2 and 5.18: WARC-Refers-To-Target-URI and -Date). A page that moved to
+//! another URL is therefore stored again.
+//! Invariants: sorted by hash; never more than the limit.
 //! Limits: read once, at the start; times are those of CDXJ, to the second.
 
 use std::collections::BTreeSet;
@@ -45,8 +45,8 @@ pub enum EarlierError {
 }
 
 impl EarlierCrawls {
-    /// Reads the indexes at `paths`, files or folders with segments that have one or with indexes alone, into at most
-    /// `bytes_max` bytes: what they say of payloads by digests of `algorithm`.
+    /// Reads the indexes at `paths` (files, or folders with indexed segments or only indexes) into at most
+    /// `bytes_max` bytes. Keeps payloads with digests of `algorithm`.
     pub fn read(
         paths: &[PathBuf],
         bytes_max: u64,
@@ -54,7 +54,7 @@ impl EarlierCrawls {
         algorithm: DigestAlgorithm,
     ) -> Result<EarlierCrawls, EarlierError> {
         let mut earlier = EarlierCrawls { seed, captures: Vec::new() };
-        // While a vector grows its old place is still there.
+        // While a vector grows, its old allocation still exists.
         let captures_max = usize::try_from(bytes_max / 2 / CAPTURE_BYTES).unwrap_or(usize::MAX);
         for path in paths {
             let before = earlier.captures.len();
@@ -68,7 +68,7 @@ impl EarlierCrawls {
             }
         }
         earlier.captures.sort_unstable();
-        // Of equal ones the earliest holds the payload.
+        // Of equal entries, the earliest holds the payload.
         earlier.captures.dedup_by_key(|(high, low, _)| (*high, *low));
         earlier.captures.shrink_to_fit();
         Ok(earlier)
@@ -93,7 +93,7 @@ impl EarlierCrawls {
             if is_bare_sha1(&entry.digest) {
                 entry.digest.insert_str(0, label_start(DigestAlgorithm::Sha1));
             }
-            // A digest of another kind would never be that of a payload of this crawl.
+            // A digest of another algorithm never equals that of a payload of this crawl.
             if !entry.digest.starts_with(own_label) {
                 continue;
             }
@@ -105,7 +105,7 @@ impl EarlierCrawls {
         }
     }
 
-    /// When the payload with the digest `label` was stored as one of `url`.
+    /// When the payload with the digest `label` was stored under `url`.
     pub fn time_of(&self, url: &str, label: &[u8]) -> Option<UnixTime> {
         if self.captures.is_empty() {
             return None;
@@ -136,7 +136,7 @@ impl EarlierCrawls {
     }
 }
 
-/// The indexes of the segments in `folder`, and those that lie in it without one.
+/// The indexes of the segments in `folder`, and those without a segment.
 fn indexes_in(folder: &Path) -> io::Result<BTreeSet<PathBuf>> {
     let mut files: BTreeSet<PathBuf> =
         Folder::list(folder)?.segments.iter().filter_map(|file| index_path(file)).collect();
@@ -155,9 +155,9 @@ fn is_bare_sha1(digest: &str) -> bool {
 
 /// SHA-1 in base32.
 const SHA1_CHARS: usize = 32;
-/// Of one in memory.
+/// Size of one in memory.
 const CAPTURE_BYTES: u64 = 24;
-/// Of a line that is read; what is longer is none of ours.
+/// Longest line that is read; a longer one is not ours.
 const LINE_BYTES_MAX: u64 = 256 << 10;
 
 #[cfg(test)]

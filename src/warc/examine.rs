@@ -1,10 +1,10 @@
-//! One pass over a record: what it is, how long its payload is, whether its digests hold.
+//! One pass over a record: what it is, how long its payload is, whether its digests match.
 //!
-//! Decides: the payload of a record with an HTTP head is what follows the head; of any other record, its block
-//! (WARC 1.1 section 3.2). A payload digest is taken as right for the payload as stored and also for the payload
-//! with its chunked coding undone, since writers do both (RFC 2616's "entity-body", which WARC 1.1 names, is the
-//! latter). The digests of revisits and of segmented records speak of bytes elsewhere and are not compared.
-//! Limits: constant memory, but for the heads.
+//! Decides: the payload of a record with an HTTP head is what follows the head; of any other record, its block (WARC
+//! 1.1 section 3.2). A payload digest is accepted for the payload as stored and also for the payload without its
+//! chunked coding, since writers do both (RFC 2616's "entity-body", which WARC 1.1 names, is the latter). The digests
+//! of revisits and of segmented records are about bytes elsewhere and are not compared.
+//! Limits: constant memory, except for the heads.
 //! Leaves to others: what to do about a wrong digest (`verify`).
 
 use std::io::{Read, Seek};
@@ -19,11 +19,11 @@ use super::record_head::HttpHead;
 pub struct Examined {
     /// Its HTTP head; empty when it has none.
     pub http: HttpHead,
-    /// Bytes of its payload as stored.
+    /// The same without the chunked coding, if it is chunked.
     pub payload_bytes: u64,
-    /// The same without the chunked coding, where it is in that.
+    /// Whether WARC-Block-Digest matches; `None`: absent, or of an unsupported algorithm.
     pub body_bytes: u64,
-    /// Whether WARC-Block-Digest holds; `None`: absent, or of an algorithm we do not have.
+    /// Whether WARC-Payload-Digest matches; `None` as above, or it is about other bytes.
     pub block_digest_holds: Option<bool>,
     /// Whether WARC-Payload-Digest holds; `None` as above, or it speaks of other bytes.
     pub payload_digest_holds: Option<bool>,
@@ -31,14 +31,14 @@ pub struct Examined {
     pub end: RecordEnd,
 }
 
-/// The next record and what it is, without its digests; `None`: the file ends here.
+/// The next record and its kind, without its digests; `None`: the file ends here.
 pub fn next_examined<R: Read + Seek>(reader: &mut SegmentReader<R>) -> Result<Option<(Record, Examined)>, ReadError> {
     let Some(record) = reader.next_record()? else { return Ok(None) };
     let examined = examine(reader, &record, false)?;
     Ok(Some((record, examined)))
 }
 
-/// Reads the rest of `record`, which `reader` has just given. Without `digests` nothing is hashed.
+/// Reads the rest of `record`, which `reader` has just returned. Without `digests`, nothing is hashed.
 pub fn examine<R: Read + Seek>(
     reader: &mut SegmentReader<R>,
     record: &Record,
@@ -47,7 +47,7 @@ pub fn examine<R: Read + Seek>(
     examine_payload(reader, record, digests, |_| {})
 }
 
-/// The same, and hands out the payload as stored.
+/// The same, and passes on the payload as stored.
 pub fn examine_payload<R: Read + Seek>(
     reader: &mut SegmentReader<R>,
     record: &Record,
@@ -105,7 +105,8 @@ fn says_chunked(http: &HttpHead) -> bool {
     codings.rsplit(',').next().is_some_and(|last| last.trim().eq_ignore_ascii_case("chunked"))
 }
 
-/// `payload` without the chunked coding, if `http` names it and it is there: some writers keep the field and store what is within.
+/// `payload` without the chunked coding, if `http` names it and it is present: some writers keep the field but store
+/// the decoded content.
 pub fn unchunked(http: &HttpHead, payload: &[u8]) -> Option<Vec<u8>> {
     if !says_chunked(http) {
         return None;
@@ -115,14 +116,14 @@ pub fn unchunked(http: &HttpHead, payload: &[u8]) -> Option<Vec<u8>> {
     chunks.are_there().then_some(body)
 }
 
-/// The chunked coding being undone (RFC 9112 section 7.1). Extensions and trailer fields are passed over, and a line may end without
-/// its CR; what else is not as it should be is another text.
+/// A decoder of the chunked coding (RFC 9112 section 7.1). It skips extensions and trailer fields, and accepts lines
+/// that end without CR; any other deviation means that the text is not chunked.
 #[derive(Default)]
 struct Chunks {
     state: ChunkState,
     /// Bytes left of the chunk; while its size line is read, the size so far.
     left: u64,
-    /// Whether a chunk has come to its end.
+    /// Whether a chunk has ended.
     has_any: bool,
 }
 
@@ -184,7 +185,8 @@ impl Chunks {
         self.state == ChunkState::Trailer
     }
 
-    /// Whether what came is in the coding: whole, or up to a place behind the first chunk, as of a response that was cut.
+    /// Whether the input is in this coding: complete, or up to a point after the first chunk, as in a truncated
+    /// response.
     fn are_there(&self) -> bool {
         self.is_whole() || self.has_any && self.state != ChunkState::Broken
     }
@@ -213,7 +215,7 @@ mod tests {
         }
     }
 
-    /// Of a body that is no longer chunked, or never was, no byte is lost, however it begins.
+    /// A body that is no longer chunked, or never was, loses no byte, however it begins.
     #[test]
     fn a_body_is_unchunked_where_it_is_chunked() {
         let head = |value: &str| HttpHead {

@@ -1,10 +1,11 @@
-//! A WARC file written anew, in another container.
+//! A WARC file rewritten in another container.
 //!
-//! Decides: every record becomes a frame or member of its own, its fields and block as they are, but for the name of the file
-//! that a warcinfo record tells (WARC 1.1 section 5.14). Short records, payloads in a content coding, and records of more
-//! than [`JOINED_BYTES_MAX`] bytes are not compressed. A damaged record is omitted and counted; the next good one follows.
-//! What the pages' own words keep out ([`super::selection`]) is left out with all that belongs to it, and counted.
-//! Invariants: what is written holds whole records alone, and its index tells of each capture.
+//! Decides: every record becomes a frame or member of its own. Its fields and block are unchanged, except for the
+//! file name in a warcinfo record (WARC 1.1 section 5.14). Short records, payloads in a content coding, and records
+//! of more than [`JOINED_BYTES_MAX`] bytes are not compressed. A damaged record is omitted and counted; export
+//! continues with the next good one. Pages excluded by their own directives ([`super::selection`]) are omitted with
+//! all records that belong to them, and counted.
+//! Invariants: the output consists of whole records only, and its index lists every capture.
 //! Limits: memory for the longest record that is compressed.
 //! Leaves to others: files and their names (`cli`).
 
@@ -22,25 +23,25 @@ use super::record_head::HttpHead;
 use super::recover::entry_at;
 use super::selection::{Selection, UrlChoice};
 
-/// What was written of a file.
+/// What was written from a file.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Exported {
     /// Records.
     pub records: u64,
-    /// Those among them that tell what files are, and nothing of a URL.
+    /// Those among them that describe files, and no URL.
     pub about_files: u64,
-    /// Places where the file is damaged.
+    /// Damaged places in the file.
     pub damaged: u64,
-    /// Captures that were left out because they say noindex, or because a use is not wanted.
+    /// Captures omitted because of noindex, or because of an unwanted use.
     pub left_out: [u64; 2],
-    /// Revisits that were written, of captures that were left out.
+    /// Revisits that were written although the captures they refer to were omitted.
     pub orphans: u64,
     /// The lines of the index, sorted.
     pub index: Vec<u8>,
 }
 
 impl Exported {
-    /// Counts what was written of another file, whose index is its own.
+    /// Adds the counts of another file, which has its own index.
     pub fn add(&mut self, other: &Exported) {
         self.records += other.records;
         self.about_files += other.about_files;
@@ -56,12 +57,12 @@ pub enum ExportError {
     /// Reading or writing failed.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// Compressing did.
+    /// Compressing failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Writes the records of `input` that `taken` has to `output`, a file that will be called `filename`.
+/// Writes the records of `input` that `taken` selects to `output`, a file that will be called `filename`.
 pub fn export<R: Read + Seek, W: Write + Seek + Truncate>(
     input: R,
     output: &mut W,
@@ -99,26 +100,26 @@ pub fn export<R: Read + Seek, W: Write + Seek + Truncate>(
     Ok(exported)
 }
 
-/// What is taken of all files of an export.
+/// The selection for all files of an export.
 ///
-/// A capture that is left out takes its request and metadata records with it: ours stand behind its response and name it.
+/// An omitted capture also omits its request and metadata records: ours follow their response and name it.
 #[derive(Debug)]
 pub struct Taken {
     selection: Selection,
     urls: UrlChoice,
-    /// The response that was left out last.
+    /// The response that was omitted last.
     left_out: String,
-    /// By URL and time, hashed: what revisits may refer to.
+    /// URL and time, hashed, of possible revisit targets.
     targets: HashSet<u64>,
 }
 
 impl Taken {
-    /// What `selection` has.
+    /// What `selection` selects.
     pub fn new(selection: Selection) -> Taken {
         Taken { selection, urls: UrlChoice::default(), left_out: String::new(), targets: HashSet::new() }
     }
 
-    /// Of these URLs alone.
+    /// Only these URLs.
     pub fn of_urls(self, urls: UrlChoice) -> Taken {
         Taken { urls, ..self }
     }
@@ -158,12 +159,13 @@ impl Taken {
     }
 }
 
-/// Captures that were left out and are known to revisits: more are forgotten, which a number that is told depends on.
+/// Omitted captures that are remembered for revisits. Beyond this some are forgotten; only a reported number depends
+/// on them.
 const TARGETS_MAX: usize = 4_000_000;
 
-/// Something that can be cut.
+/// Something that can be truncated.
 pub trait Truncate {
-    /// Leaves `bytes` bytes.
+    /// Truncates to `bytes` bytes.
     fn truncate(&mut self, bytes: u64) -> io::Result<()>;
 }
 
@@ -244,7 +246,7 @@ impl Copy<'_> {
             raw.end(&mut out);
             written + out.len() as u64
         };
-        // Its checksum, where there is one, was compared.
+        // Its checksum, if there is one, was compared.
         reader.end_record().map_err(of_reading)?;
         output.write_all(&out)?;
         if let Some((url, entry)) = entry_at(record, &http, (self.offset, frame_bytes), self.filename) {
@@ -254,7 +256,7 @@ impl Copy<'_> {
         Ok(())
     }
 
-    /// What is left of the block.
+    /// The rest of the block.
     fn pieces<R: Read + Seek>(
         &self,
         reader: &mut SegmentReader<R>,
@@ -308,7 +310,7 @@ mod tests {
         }
     }
 
-    /// Pages that say noindex, and pages that are not for a use, are left out with their requests and metadata.
+    /// Pages that say noindex, and pages whose use is unwanted, are omitted with their requests and metadata.
     #[test]
     fn what_is_left_out() {
         let settings = Settings { segment_bytes_max: 1 << 30, ..Settings::default() };
@@ -340,7 +342,7 @@ mod tests {
             let exported = export(Cursor::new(&bytes), &mut output, ("out", packing), &mut taken).expect("memory");
             let index = String::from_utf8(exported.index).expect("UTF-8");
             let urls: Vec<String> = index.lines().map(|line| IndexEntry::parse(line).expect("a line").url).collect();
-            // A warcinfo record, and three of each page; the index that is written is the one of what is written.
+            // A warcinfo record, and three of each page; the written index describes the written file.
             assert_eq!((exported.records, exported.damaged), (1 + 3 * urls.len() as u64, 0));
             let again = super::super::recover::recover(Cursor::new(output.into_inner()), "out").expect("memory");
             assert_eq!((again.records, String::from_utf8(again.index).expect("UTF-8")), (exported.records, index));

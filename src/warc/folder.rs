@@ -1,9 +1,9 @@
-//! What lies in a folder of segments, and what lies where a segment or an index should.
+//! Finds what is in a folder of segments, and what is misplaced where a segment or an index should be.
 //!
-//! Decides: a WARC file is known by its name. A link to a file counts as that file. Of links to folders that of a shard's
-//! segments is followed, which lie on another disk then, and no other; where it leads nowhere, that is an error.
-//! In a crawl each closed segment has an index beside it and each index a segment, so one without the other is odd; in
-//! folders of others indexes are kept as they like.
+//! Decides: a WARC file is recognized by its name. A link to a file counts as that file. The only folder link
+//! followed is that of a shard's segments, which are then on another disk; a dangling one is an error. In a crawl,
+//! each closed segment has an index next to it and each index a segment, so one without the other is odd; folders
+//! from other sources may keep indexes as they like.
 //! Limits: `DEPTH_MAX` folders deep.
 //! Leaves to others: what is in the files (`read`, `verify`).
 
@@ -21,7 +21,7 @@ use super::verify::index_path;
 pub struct Folder {
     /// WARC files, sorted by name.
     pub segments: Vec<PathBuf>,
-    /// What should not be as it is, sorted by path.
+    /// Things that should not be as they are, sorted by path.
     pub oddities: Vec<Oddity>,
 }
 
@@ -35,7 +35,7 @@ pub struct Oddity {
 }
 
 impl Folder {
-    /// Looks through `path`; a file is taken as a segment. Errors name the folder that could not be read.
+    /// Searches `path`; a file is treated as a segment. Errors name the folder that could not be read.
     pub fn list(path: &Path) -> io::Result<Folder> {
         let mut found = Folder::default();
         if !path.is_dir() {
@@ -90,7 +90,8 @@ impl Folder {
 /// Whether `folder` holds the segments of one of our crawl's shards.
 pub fn is_of_crawl(folder: &Path) -> bool {
     let is_called = |folder: &Path| folder.ends_with("segments") && folder.parent().is_some_and(is_shard_of_crawl);
-    // As it is called, which may be a link; and as it lies: it may be the current one, whose path has no parent.
+    // By its own name, which may be a link, and by its real location: it may be the current folder, whose path has no
+    // parent.
     let lies = folder.canonicalize().unwrap_or_default();
     let elsewhere = lies.parent().filter(|parent| {
         let name = parent.file_name().unwrap_or_default().to_string_lossy();
@@ -105,10 +106,10 @@ fn is_shard_of_crawl(folder: &Path) -> bool {
     folder.parent().is_some_and(|root| root.join("crawl.json").is_file())
 }
 
-/// What the names of folders begin with in which crawls have segments on other disks; the crawl's identifier follows.
+/// Prefix of the folders in which crawls store segments on other disks; the crawl's identifier follows.
 pub const ELSEWHERE: &str = "ringcrawl-";
 
-/// A crawl directory has segments two folders down.
+/// A crawl directory has its segments two folders down.
 const DEPTH_MAX: u32 = 4;
 
 #[cfg(test)]
@@ -131,7 +132,7 @@ mod tests {
         ["a.warc.zst", "b.cdxj"].iter().for_each(|name| fs::write(lies.join(name), "").unwrap());
         fs::write(other.join("c.warc.zst"), "").unwrap();
         symlink(&lies, shard.join("segments")).unwrap();
-        // Nor one of that name elsewhere.
+        // Links in other places are not followed, whatever their name.
         for link in [shard.join("more"), root.join("shard-01"), temp.path().join("segments"), root.join("segments")] {
             symlink(&other, link).unwrap();
         }
@@ -144,7 +145,7 @@ mod tests {
         for path in [&root, &shard, &link] {
             assert_eq!(found(path), ["a.warc.zst", "b.cdxj"].map(|name| link.join(name)), "{path:?}");
         }
-        // As it lies, too: an index without its segment is odd in a crawl alone.
+        // By its real location, too: only in a crawl is an index without its segment odd.
         for path in [temp.path().join("disk"), lies.clone()] {
             assert_eq!(found(&path), ["a.warc.zst", "b.cdxj"].map(|name| lies.join(name)), "{path:?}");
         }

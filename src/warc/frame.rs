@@ -1,13 +1,12 @@
 //! One record, one zstd frame.
 //!
-//! Decides: frames carry Frame_Content_Size and Content_Checksum (both are a must by IIPC "Zstandard Compression
-//! for WARC Files" 1.0, section "Zstandard frames") and a window of at most 8 MiB, which every decoder has to take
-//! (same text, section "Window and dictionary limits").
-//! What is short or compressed already becomes a raw frame (`raw_frame`).
+//! Decides: frames carry Frame_Content_Size and Content_Checksum (IIPC "Zstandard Compression for WARC Files" 1.0,
+//! section "Zstandard frames", requires both) and a window of at most 8 MiB, which every decoder must accept (same
+//! text, section "Window and dictionary limits"). Short or already compressed data becomes a raw frame (`raw_frame`).
 //!
 //! Invariants: `compress` adds one whole frame to `out`, or leaves `out` as it was.
-//! Limits: compressing joins the parts first, in memory that is kept; a context keeps its work space (about 1 MiB at level 1,
-//! 80 MiB at level 19) for its whole life.
+//! Limits: compressing first joins the parts in a buffer that is kept; a context keeps its work space (about 1 MiB at
+//! level 1, 80 MiB at level 19) for its whole life.
 //! Leaves to others: what is in a record (`segment`), reading frames (`source`).
 
 use zstd::zstd_safe::{self, CCtx, CParameter, InBuffer, OutBuffer, ResetDirective, zstd_sys::ZSTD_EndDirective};
@@ -20,7 +19,7 @@ const WINDOW_LOG_MAX: u32 = 23;
 /// Lowest and highest level that the configuration offers.
 const LEVEL_MIN: i32 = -7;
 const LEVEL_MAX: i32 = 19;
-/// More than this held one huge record; it is freed.
+/// A larger buffer held one huge record; it is freed.
 const KEPT_BYTES_MAX: usize = 1 << 20;
 
 /// A compressor that is made once and used for every record of a shard.
@@ -30,19 +29,19 @@ pub struct FrameWriter {
 }
 
 impl FrameWriter {
-    /// A compressor at `level`, taken into −7 … 19.
+    /// A compressor at `level`, clamped to −7 … 19.
     pub fn new(level: i32) -> Result<FrameWriter, StoreError> {
         Ok(FrameWriter { context: context(level.clamp(LEVEL_MIN, LEVEL_MAX))?, joined: Vec::new() })
     }
 
-    /// Frames from now on need `dictionary` to be read, or none.
+    /// Later frames need `dictionary` to be read, or none.
     pub fn use_dictionary(&mut self, dictionary: Option<&Dictionary>) -> Result<(), StoreError> {
         self.context.reset(ResetDirective::SessionOnly).map_err(named)?;
         let bytes = dictionary.map_or(&[][..], Dictionary::bytes);
         self.context.load_dictionary(bytes).map(drop).map_err(named)
     }
 
-    /// Adds one frame with the concatenation of `parts` to `out`; gives its length in bytes.
+    /// Adds one frame with the concatenation of `parts` to `out`; returns its length in bytes.
     pub fn compress(&mut self, parts: &[&[u8]], out: &mut Vec<u8>) -> Result<u64, StoreError> {
         let start = out.len();
         match self.try_compress(parts, out) {
@@ -55,7 +54,7 @@ impl FrameWriter {
     }
 
     fn try_compress(&mut self, parts: &[&[u8]], out: &mut Vec<u8>) -> Result<(), StoreError> {
-        // zstd takes what comes in one piece, with room for all of its frame, without buffers of its own.
+        // Given the input in one piece and room for the whole frame, zstd needs no buffers of its own.
         self.joined.clear();
         parts.iter().for_each(|part| self.joined.extend_from_slice(part));
         out.reserve(zstd_safe::compress_bound(self.joined.len()));
@@ -78,7 +77,7 @@ impl FrameWriter {
     }
 }
 
-/// A context at `level`, with what every frame must carry.
+/// A context at `level`, set up with what every frame must carry.
 fn context(level: i32) -> Result<CCtx<'static>, StoreError> {
     let mut context = CCtx::try_create().ok_or(StoreError::Zstd("no memory for a context"))?;
     for parameter in [
@@ -90,7 +89,7 @@ fn context(level: i32) -> Result<CCtx<'static>, StoreError> {
         context.set_parameter(parameter).map_err(named)?;
     }
     if level > 16 {
-        // Lower levels never ask for more than 8 MiB; setting it there would only enlarge their window.
+        // Lower levels never use more than 8 MiB; setting it there would only enlarge their window.
         context.set_parameter(CParameter::WindowLog(WINDOW_LOG_MAX)).map_err(named)?;
     }
     Ok(context)

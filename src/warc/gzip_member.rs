@@ -1,10 +1,11 @@
 //! One record, one gzip member.
 //!
-//! Decides: a member (RFC 1952) without name and time, compressed by libdeflate, or, where that would gain nothing, in
-//! blocks of type Stored (RFC 1951 section 3.2.4). WARC 1.1 annex D asks for a member a record; every tool reads that.
+//! Decides: a member (RFC 1952) without name and time, compressed by libdeflate, or, where that would gain nothing,
+//! in blocks of type Stored (RFC 1951 section 3.2.4). WARC 1.1 annex D asks for one member per record; every tool
+//! reads that.
 //! Invariants: each function adds one whole member; its checksum is of all bytes.
-//! Limits: compressing joins the parts first, in memory that is kept; five bytes for each 64 KiB that is stored, and 18 a
-//! member, whose length field is that of the content modulo 4 GiB.
+//! Limits: compressing first joins the parts in a buffer that is kept. Stored data costs five bytes for each 64 KiB,
+//! and 18 bytes a member, whose length field is that of the content modulo 4 GiB.
 
 use libdeflater::{CompressionLvl, Compressor, Crc};
 
@@ -17,13 +18,13 @@ pub struct MemberWriter {
 }
 
 impl MemberWriter {
-    /// A compressor at `level`, taken into 1 … 12.
+    /// A compressor at `level`, clamped to 1 … 12.
     pub fn new(level: i32) -> MemberWriter {
         let level = CompressionLvl::new(level.clamp(1, 12)).unwrap_or_default();
         MemberWriter { compressor: Compressor::new(level), joined: Vec::new() }
     }
 
-    /// Adds one member with the concatenation of `parts` to `out`; gives its length in bytes.
+    /// Adds one member with the concatenation of `parts` to `out`; returns its length in bytes.
     pub fn compress(&mut self, parts: &[&[u8]], out: &mut Vec<u8>) -> Result<u64, StoreError> {
         self.joined.clear();
         parts.iter().for_each(|part| self.joined.extend_from_slice(part));
@@ -39,7 +40,7 @@ impl MemberWriter {
     }
 }
 
-/// A member being written, of bytes as they are.
+/// A member being written, of uncompressed bytes.
 pub struct StoredMember {
     checksum: Crc,
     total: usize,
@@ -58,7 +59,7 @@ impl StoredMember {
         StoredMember { checksum: Crc::new(), total, left: total, left_in_block: 0 }
     }
 
-    /// Adds bytes; what is more than `total` is left out.
+    /// Adds bytes; any beyond `total` are dropped.
     pub fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         let mut rest = bytes.get(..self.left).unwrap_or(bytes);
         self.checksum.update(rest);
@@ -75,14 +76,14 @@ impl StoredMember {
         }
     }
 
-    /// Ends the member, all of whose bytes have come.
+    /// Ends the member, after all of its bytes were pushed.
     pub fn end(self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.checksum.sum().to_le_bytes());
         out.extend_from_slice(&(self.total as u32).to_le_bytes());
     }
 }
 
-/// Adds one member with the concatenation of `parts`, as they are, to `out`; gives its length in bytes.
+/// Adds one member with the uncompressed concatenation of `parts` to `out`; returns its length in bytes.
 pub fn write_stored_member(parts: &[&[u8]], out: &mut Vec<u8>) -> u64 {
     let start = out.len();
     let total: usize = parts.iter().map(|part| part.len()).sum();
@@ -100,12 +101,12 @@ fn write_block_head(bytes: u16, is_last: bool, out: &mut Vec<u8>) {
     out.extend_from_slice(&(!bytes).to_le_bytes());
 }
 
-/// RFC 1952 section 2.3: deflate, no fields, no time, and an operating system that is not told.
+/// RFC 1952 section 2.3: deflate, no fields, no time, and an unknown operating system.
 const HEAD: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
 const TRAILER_BYTES: usize = 8;
 const BLOCK_HEAD_BYTES: usize = 5;
 const BLOCK_BYTES_MAX: usize = 65_535;
-/// More than this held one huge record; it is freed.
+/// A larger buffer held one huge record; it is freed.
 const KEPT_BYTES_MAX: usize = 1 << 20;
 
 #[cfg(test)]
@@ -120,7 +121,7 @@ mod tests {
         flate2::bufread::GzDecoder::new(member).read_to_end(&mut bytes).map(|_| bytes)
     }
 
-    /// Lengths round every limit; another library reads them, and finds damage in them.
+    /// Lengths around every limit; another library reads them, and detects damage in them.
     #[test]
     fn others_read_what_is_written() {
         let mut writer = MemberWriter::new(1);

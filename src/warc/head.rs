@@ -1,21 +1,20 @@
-//! The HTTP head as it is stored: true about the stored body, and parseable by others.
+//! The HTTP head as stored: true about the stored body, and parseable by others.
 //!
-//! Decides: a body is stored without transfer coding, and by `store.body` with or without its content coding; the
-//! fields that speak of another body than the stored one are renamed `X-Crawl-…` (as Common Crawl does) and a true
-//! Content-Length is added: where a coding was undone, and where the body was cut. Else nothing is renamed. Line ends
-//! become CRLF; control bytes that
-//! no parser agrees on (NUL, a CR inside a line) become spaces, and at the start of a line, where a space would make it
-//! a fold of the line before, `_`. A line of such bytes alone is no end of the head, and becomes `_` as well.
-//! Why: a reader that takes head and body at their word must get the page; and what the fields said when they came.
+//! Decides: a body is stored without transfer coding, and with or without its content coding, by `store.body`. Where
+//! a coding was removed or the body was cut, fields about a body other than the stored one are renamed `X-Crawl-…`
+//! (as Common Crawl does) and a true Content-Length is added. Otherwise nothing is renamed. Line ends become CRLF.
+//! Control bytes that parsers treat differently (NUL, a CR inside a line) become spaces, or `_` at the start of a
+//! line, where a space would fold it into the line before. A line that consists only of such bytes does not end the
+//! head, and becomes `_` as well.
+//! Why: a reader that trusts head and body must get the page, and must still see what the fields originally said.
 //!
-//! Invariants: the result ends with an empty line and holds no other; a clean head of an undecoded body comes out
-//! byte for byte; the output is at most the input's length plus 64 bytes and 9 for each renamed field and 1 for
-//! each line.
+//! Invariants: the result ends with an empty line and has no other; a clean head of an undecoded body is copied byte
+//! for byte; the output is at most the input's length plus 64 bytes and 9 for each renamed field and 1 for each line.
 //! Leaves to others: limits on the head's size and count (`http`), what was decoded (`http`).
 
 use ringcrawl_http as http;
 
-/// What was undone between the wire and the stored body.
+/// The codings removed between the wire and the stored body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Undone {
     /// The chunked transfer coding (RFC 9112 section 7.1).
@@ -26,7 +25,8 @@ pub struct Undone {
 
 /// Adds the head of a response to `out`: `head_bytes` made true for a stored body of `body_bytes` bytes.
 ///
-/// A response that has no body by its status (RFC 9110 section 6.4.1) keeps a Content-Length that speaks of another one.
+/// A response that has no body by its status (RFC 9110 section 6.4.1) keeps a Content-Length, which is about another
+/// body.
 pub fn write_stored_head(out: &mut Vec<u8>, head_bytes: &[u8], body_bytes: usize, undone: Undone) {
     let mut lines = head_bytes.split(|byte| *byte == b'\n').skip_while(|line| without_end(line).is_empty());
     let mut may_have_body = true;
@@ -36,7 +36,7 @@ pub fn write_stored_head(out: &mut Vec<u8>, head_bytes: &[u8], body_bytes: usize
     }
     let mut is_untrue = undone.transfer || undone.content;
     for line in lines.take_while(|line| !matches!(*line, b"" | b"\r")).map(without_end) {
-        // Only Content-… and Transfer-Encoding are looked at.
+        // Only Content-… and Transfer-Encoding matter.
         if matches!(line.first(), Some(b'C' | b'c' | b'T' | b't')) {
             let other_length = may_have_body && is_length_of_another(line, body_bytes);
             is_untrue |= other_length;
@@ -54,12 +54,12 @@ pub fn write_stored_head(out: &mut Vec<u8>, head_bytes: &[u8], body_bytes: usize
     out.extend_from_slice(b"\r\n");
 }
 
-/// Adds the head of a request to `out`, its line ends made CRLF.
+/// Adds the head of a request to `out`, with CRLF line ends.
 pub fn write_request_head(out: &mut Vec<u8>, request: &[u8]) {
     write_stored_head(out, request, 0, Undone::default());
 }
 
-/// Whether a line is a Content-Length, and of another body than one of `body_bytes` bytes.
+/// Whether a line is a Content-Length that differs from `body_bytes`.
 fn is_length_of_another(line: &[u8], body_bytes: usize) -> bool {
     let Some((name, value)) = memchr::memchr(b':', line).and_then(|colon| line.split_at_checked(colon)) else {
         return false;
@@ -68,7 +68,7 @@ fn is_length_of_another(line: &[u8], body_bytes: usize) -> bool {
     name.trim_ascii_end().eq_ignore_ascii_case(b"content-length") && value.parse() != Ok(body_bytes)
 }
 
-/// A line without its end, to which CRs directly before the LF belong.
+/// A line without its end, which includes CRs directly before the LF.
 fn without_end(line: &[u8]) -> &[u8] {
     let end = line.iter().rposition(|byte| *byte != b'\r').map_or(0, |last| last + 1);
     line.get(..end).unwrap_or_default()
@@ -150,7 +150,7 @@ mod tests {
             stored(b"HTTP/1.0 200\nA: b\r\r\nC:\rd\0\n\nrest", 0, false, false),
             "HTTP/1.0 200\r\nA: b\r\nC: d \r\n\r\n"
         );
-        // Not a fold, and not the end, as they were neither when they came.
+        // Neither a fold nor the end, as on the wire.
         assert_eq!(
             stored(b"HTTP/1.0 200\nA: b\n\rc\n\r\r\nD: e\n\r\nrest", 0, false, false),
             "HTTP/1.0 200\r\nA: b\r\n_c\r\n_\r\nD: e\r\n\r\n"

@@ -1,10 +1,9 @@
 //! The CDXJ index of a segment: one line a capture, sorted, so that a page is found by binary search.
 //!
 //! Decides: `SURT TIMESTAMP JSON` with the members url, mime, status, digest, length, offset and filename, all
-//! strings, as pywb and cdxj-indexer write them; mime-detected, charset, redirect and truncated, where there is something to
-//! say, as Common Crawl writes them; robotflags, as pywb names what a CDX has in its column M; unavailable-after and usage, of
-//! which no other index is known; coding, where the stored payload is in a content coding; and record-id. Sorted by bytes
-//! (`LC_ALL=C sort`).
+//! strings, as pywb and cdxj-indexer write them; mime-detected, charset, redirect and truncated, if known, as Common
+//! Crawl writes them; robotflags, as pywb names column M of a CDX; unavailable-after and usage, which no other index
+//! has; coding, if the stored payload is in a content coding; and record-id. Sorted by bytes (`LC_ALL=C sort`).
 //! Invariants: a line holds no control byte and exactly one LF, at its end.
 //! Limits: the lines of one segment are held in memory until it closes; `SegmentWriter::is_full` bounds them.
 //! Leaves to others: reading whole segments (`read`); rebuilding an index after a crash (`recover`).
@@ -17,7 +16,7 @@ use super::record::write_decimal;
 use ringcrawl_html as html;
 use ringcrawl_url::{Url, write_surt};
 
-/// What an index says of one capture.
+/// The index entry of one capture.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct IndexEntry {
     /// The 14 digits of the capture's time.
@@ -26,17 +25,17 @@ pub struct IndexEntry {
     pub url: String,
     /// Media type without parameters, lower-case; `unk` when there is none.
     pub mime: String,
-    /// What the payload is by its first bytes; empty when it is not known.
+    /// The type of the payload by its first bytes; empty when unknown.
     pub mime_detected: String,
-    /// In which charset it was read; empty when it was not.
+    /// The charset in which it was read; empty when it was not.
     pub charset: String,
-    /// What the page says of itself: A noarchive, F nofollow, I noindex; empty when nothing of these.
+    /// What the page says of itself: A noarchive, F nofollow, I noindex; empty when none of them.
     pub robotflags: String,
-    /// The 14 digits of the time from which on the page counts as noindex; empty when it does not say so.
+    /// The 14 digits of the time from which the page counts as noindex; empty when it does not say so.
     pub unavailable_after: String,
-    /// What is said about its use, as a Content-Usage would; empty when nothing.
+    /// Its usage preferences, in the form of a Content-Usage; empty when there are none.
     pub usage: String,
-    /// Where it leads; empty when nowhere.
+    /// The redirect target; empty when there is none.
     pub redirect: String,
     /// WARC-Truncated; empty when it was not cut.
     pub truncated: String,
@@ -44,7 +43,7 @@ pub struct IndexEntry {
     pub record_id: String,
     /// HTTP status; 0 when there is none.
     pub status: u16,
-    /// What Content-Encoding says of the stored payload, lower-case; empty when nothing.
+    /// The Content-Encoding of the stored payload, lower-case; empty when there is none.
     pub coding: String,
     /// WARC-Payload-Digest.
     pub digest: String,
@@ -57,7 +56,7 @@ pub struct IndexEntry {
 }
 
 impl IndexEntry {
-    /// Reads one line without its LF; `None` when it is not of this form.
+    /// Reads one line without its LF; `None` when it has another form.
     pub fn parse(line: &str) -> Option<IndexEntry> {
         let (_key, rest) = line.split_once(' ')?;
         let (timestamp, json) = rest.split_once(' ')?;
@@ -88,12 +87,12 @@ impl IndexEntry {
         })
     }
 
-    /// Whether the record refers to another one that has its payload.
+    /// Whether the record refers to another one that holds its payload.
     pub fn is_revisit(&self) -> bool {
         self.mime == REVISIT
     }
 
-    /// What is written of it.
+    /// The line that is written for it.
     fn line(&self) -> IndexLine<'_> {
         IndexLine {
             timestamp: &self.timestamp,
@@ -114,7 +113,7 @@ impl IndexEntry {
     }
 }
 
-/// What a line says of a capture, but for its place: as in [`IndexEntry`].
+/// A capture's line without the place; fields as in [`IndexEntry`].
 #[derive(Clone, Copy, Default, Debug)]
 pub struct IndexLine<'a> {
     pub(super) timestamp: &'a str,
@@ -180,7 +179,7 @@ fn write_member(name: &str, value: &str, out: &mut Vec<u8>) {
     write_string(value, out);
 }
 
-/// A number in quotes, as all values are.
+/// A number in quotes, like all values.
 fn write_number(name: &str, value: u64, out: &mut Vec<u8>) {
     for text in [",\"", name, "\":\""] {
         out.extend_from_slice(text.as_bytes());
@@ -193,7 +192,7 @@ fn write_number(name: &str, value: u64, out: &mut Vec<u8>) {
 fn write_string(text: &str, out: &mut Vec<u8>) {
     let is_special = |byte: u8| matches!(byte, b'"' | b'\\' | 0..=0x1f | 0x7f);
     out.push(b'"');
-    // Every byte is looked at, which goes many at a time.
+    // This visits every byte, which vectorizes.
     if text.bytes().fold(false, |any, byte| any | is_special(byte)) {
         for byte in text.bytes() {
             match byte {
@@ -240,15 +239,15 @@ impl Index {
     /// All lines, sorted by bytes.
     pub fn sorted(&self) -> Vec<u8> {
         let mut lines = self.lines.split_inclusive(|byte| *byte == b'\n').collect::<Vec<&[u8]>>();
-        // LF sorts before everything that a line holds, so a line that starts another comes first, as with sort(1).
+        // LF sorts before every byte of a line, so a line that is a prefix of another comes first, as with sort(1).
         lines.sort_unstable();
         lines.concat()
     }
 }
 
-/// What a Content-Encoding value says, lower-case: its codings in order; empty when it names none.
+/// The codings in a Content-Encoding value, lower-case, in order; empty when it names none.
 pub fn coding_label(content_encoding: &str) -> Cow<'_, str> {
-    // As nearly all say it.
+    // The usual values.
     if matches!(content_encoding, "" | "gzip" | "br" | "zstd" | "deflate") {
         return content_encoding.into();
     }
@@ -259,7 +258,8 @@ pub fn coding_label(content_encoding: &str) -> Cow<'_, str> {
     if label.len() > MIME_BYTES_MAX || !is_printable { "unk".into() } else { label.into() }
 }
 
-/// The media type of a Content-Type value: that which counts of several, without parameters, lower-case, `unk` when there is none.
+/// The media type of a Content-Type value: the one that counts if there are several, without parameters, lower-case,
+/// `unk` when there is none.
 pub fn media_type(content_type: &str) -> Cow<'_, str> {
     let essence = std::str::from_utf8(html::essence(content_type.as_bytes())).unwrap_or_default();
     let is_printable = essence.bytes().all(|byte| matches!(byte, 0x21..=0x7e));
@@ -282,7 +282,7 @@ pub fn record_label(id: &str) -> &str {
     id.trim_start_matches('<').trim_end_matches('>')
 }
 
-/// What stands for the media type of a revisit record, as in every CDX: its payload is elsewhere.
+/// Replaces the media type of a revisit record, as in every CDX: its payload is elsewhere.
 pub const REVISIT: &str = "warc/revisit";
 /// Bytes of the longest media type that is kept: two names of 127 (RFC 6838 section 4.2) and a slash.
 const MIME_BYTES_MAX: usize = 255;
@@ -325,7 +325,7 @@ mod tests {
         assert_eq!((back.mime.as_str(), back.coding.as_str()), ("text/html", "gzip, br"));
     }
 
-    /// A line is what a JSON library writes of the same, but for its order.
+    /// A line equals what a JSON library writes for the same data, except for the order.
     #[test]
     fn members_are_json() {
         let odd: String = (0..=0x100).filter_map(char::from_u32).collect();

@@ -1,8 +1,8 @@
-//! Segments: WARC 1.1 records, each its own zstd frame, with a CDXJ index beside each file.
+//! Segments: WARC 1.1 records, each its own zstd frame, with a CDXJ index next to each file.
 //!
-//! Decides: what of a page is kept, in which record and in which bytes; how a segment is read, checked and
-//! repaired. A segment is `DIR/shard-NN/segments/NAME.warc.zst` with `NAME.cdxj`; while either is written its
-//! name ends in `.open`.
+//! Decides: what of a page is kept, in which record and in which bytes; how a segment is read, checked and repaired.
+//! A segment is `DIR/shard-NN/segments/NAME.warc.zst` with `NAME.cdxj`; while either is being written, its name ends
+//! in `.open`.
 //!
 //! | part of a file | bytes |
 //! |---|---|
@@ -11,14 +11,14 @@
 //! | per failure | `metadata` |
 //! | per answer of a name server | `resource` |
 //!
-//! Why frames: a reader can start at any indexed offset, and a torn tail costs the last record alone. Any tool
-//! that knows zstd and WARC reads the files (IIPC "Zstandard Compression for WARC Files" 1.0).
+//! Why frames: a reader can start at any indexed offset, and a torn tail costs only the last record. Any tool that
+//! supports zstd and WARC reads the files (IIPC "Zstandard Compression for WARC Files" 1.0).
 //!
-//! Bodies are stored as they came or without their content coding (`store.body`); what is compressed already is not
+//! Bodies are stored as received or without their content coding (`store.body`); already compressed data is not
 //! compressed again.
 //!
-//! Invariants: one frame holds exactly one record; every frame names its content size and carries a checksum;
-//! the writing half opens no file, it fills a `Vec<u8>` that the hands write at the offset given with it.
+//! Invariants: one frame holds exactly one record; every frame states its content size and carries a checksum; the
+//! writing half opens no file: it fills a `Vec<u8>` that the hands write at the offset given with it.
 //! Leaves to others: writing, syncing and renaming files (`disk`), when to store what (`shard`).
 //!
 //! ```
@@ -73,10 +73,10 @@ pub use segments::{SegmentOp, Segments};
 /// Why a record could not be added to a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum StoreError {
-    /// zstd refused, by its own name for the reason (in practice: out of memory).
+    /// zstd failed, with its own name for the reason (in practice: out of memory).
     #[error("zstd: {0}")]
     Zstd(&'static str),
-    /// libdeflate found less room than it asked for.
+    /// libdeflate had less room than it asked for.
     #[error("gzip: no room")]
     Gzip,
     /// A capture was appended before `begin` or after `finish`.

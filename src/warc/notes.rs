@@ -1,8 +1,8 @@
-//! Records of what is no response: URLs that have none, and the addresses of hosts.
+//! Records other than responses: URLs that have none, and the addresses of hosts.
 //!
-//! Decides: a failure is a `metadata` record of its URL. A host's addresses are a `resource` record of its `dns:` URI (WARC 1.1
-//! section 6.4.4, RFC 4501) in the form of a zone file (`text/dns`, RFC 4027; RFC 1035 section 5): the answer as the crawl
-//! uses it, without aliases, with the time for which it is believed.
+//! Decides: a failure is a `metadata` record of its URL. A host's addresses are a `resource` record of its `dns:` URI
+//! (WARC 1.1 section 6.4.4, RFC 4501) in the form of a zone file (`text/dns`, RFC 4027; RFC 1035 section 5): the
+//! answer as the crawl uses it, without aliases, with the time for which it is cached.
 //! Leaves to others: what is worth a note (`shard`).
 
 use std::io::Write as _;
@@ -14,31 +14,31 @@ use super::record::{RecordId, write_field, write_number};
 use ringcrawl_base::time::{Duration, UnixTime};
 use ringcrawl_url::Url;
 
-/// What is to be told of the crawl besides responses.
+/// Facts of the crawl that are recorded in addition to responses.
 #[derive(Clone, Copy, Debug)]
 pub enum Note<'a> {
-    /// A URL has no response in the end.
+    /// A URL ended without a response.
     Failure(Failure<'a>),
-    /// A name server said where a host is.
+    /// A name server gave a host's addresses.
     Addresses(HostAddresses<'a>),
 }
 
-/// A URL that has no response in the end.
+/// A URL that ended without a response.
 #[derive(Clone, Copy, Debug)]
 pub struct Failure<'a> {
-    /// What was asked for, or was not to be.
+    /// The URL that was requested, or that must not be requested.
     pub url: &'a Url,
-    /// Why, as summaries name it.
+    /// The cause, as named in summaries.
     pub cause: &'a str,
-    /// Requests that were tried.
+    /// Number of requests tried.
     pub tries: u8,
-    /// The page that linked to it first, where that is known.
+    /// The page that first linked to it, if known.
     pub via: Option<&'a str>,
-    /// Links from a seed, where that is known.
+    /// Links from a seed, if known.
     pub hops: Option<u16>,
 }
 
-/// Where a host is.
+/// A host's addresses.
 #[derive(Clone, Copy, Debug)]
 pub struct HostAddresses<'a> {
     /// Its name, without a dot at the end.
@@ -50,7 +50,7 @@ pub struct HostAddresses<'a> {
 }
 
 impl CaptureWriter {
-    /// Adds the record of `note`, which was known at `time`, to `out`.
+    /// Adds the record of `note`, which was learned at `time`, to `out`.
     pub(super) fn write_note(
         &mut self,
         note: &Note<'_>,

@@ -1,13 +1,13 @@
-//! Payloads that are stored already: what a later capture of the same payload refers to.
+//! Stored payloads, to which a later capture of the same payload refers.
 //!
-//! Decides: of payloads of [`PAYLOAD_BYTES_MIN`] bytes or more it is remembered where they were stored first, by their digest:
-//! of this run as many as fit in `store.duplicates_bytes_max`, the oldest is forgotten; of earlier crawls those that
-//! `store.dedupe_against` names, by digest and URL ([`EarlierCrawls`]). A shorter payload costs less than the record that refers
-//! to it.
-//! Why by digest: equal bytes are equal whatever their URL. The table holds 128 bits of a hash of the digest under the crawl's
-//! own number, so nobody can choose two payloads that share them.
-//! Invariants: an original was written before what refers to it, by the same shard and so into the same or an earlier segment;
-//! what is forgotten is stored again.
+//! Decides: for payloads of [`PAYLOAD_BYTES_MIN`] bytes or more we remember where they were first stored, by digest.
+//! Of this run, as many as fit in `store.duplicates_bytes_max`, dropping the oldest; of earlier crawls, those that
+//! `store.dedupe_against` names, by digest and URL ([`EarlierCrawls`]). A shorter payload costs less than the record
+//! that refers to it.
+//! Why by digest: equal bytes are equal whatever their URL. The table holds a 128-bit hash of the digest under the
+//! crawl's own seed, so no outsider can choose two payloads that collide.
+//! Invariants: an original is written before what refers to it, by the same shard and so into the same or an earlier
+//! segment; a forgotten payload is stored again.
 //! Leaves to others: the record (`capture`).
 
 use std::collections::VecDeque;
@@ -23,30 +23,31 @@ use ringcrawl_url::Url;
 /// The capture that holds a payload.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Original {
-    /// What was fetched then.
+    /// The URL fetched then.
     pub url: String,
     /// When.
     pub time: UnixTime,
 }
 
-/// What is remembered, by one shard.
+/// The payloads that one shard remembers.
 pub struct Originals {
     bytes_max: usize,
     seed: u64,
     earlier: Arc<EarlierCrawls>,
     stored: IntMap<Original, u128>,
-    /// As they came.
+    /// In order of arrival.
     order: VecDeque<u128>,
     bytes: usize,
 }
 
 impl Originals {
-    /// Nothing of this run yet; of it `bytes_max` bytes are remembered.
+    /// Nothing of this run yet; it may use `bytes_max` bytes.
     pub fn new(bytes_max: usize, seed: u64, earlier: Arc<EarlierCrawls>) -> Originals {
         Originals { bytes_max, seed, earlier, stored: IntMap::default(), order: VecDeque::new(), bytes: 0 }
     }
 
-    /// Where the payload with the digest `label` is stored, of which a capture of `url` has `payload_bytes` bytes.
+    /// The capture that holds the payload with the digest `label`, of `payload_bytes` bytes, which was now fetched
+    /// from `url`.
     pub fn of(&self, url: &Url, label: &[u8], payload_bytes: usize) -> Option<Original> {
         if payload_bytes < PAYLOAD_BYTES_MIN {
             return None;
@@ -58,7 +59,7 @@ impl Originals {
         })
     }
 
-    /// A payload was stored.
+    /// Notes that a payload was stored.
     pub fn note(&mut self, url: &Url, time: UnixTime, label: &[u8], payload_bytes: usize) {
         let entry_bytes = ENTRY_BYTES + url.as_str().len();
         if payload_bytes < PAYLOAD_BYTES_MIN || entry_bytes > self.bytes_max {
@@ -83,9 +84,9 @@ impl Originals {
     }
 }
 
-/// Of shorter payloads each is stored: a record that refers to another one has some 700 bytes of its own.
+/// Shorter payloads are always stored: a record that refers to another one has some 700 bytes of its own.
 pub const PAYLOAD_BYTES_MIN: usize = 1_024;
-/// What an entry costs besides its URL: the map's place and free room, the order's, the allocator's.
+/// The cost of an entry apart from its URL: the map's slot and free room, the order's, the allocator's.
 const ENTRY_BYTES: usize = 176;
 
 #[cfg(test)]

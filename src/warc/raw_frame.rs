@@ -1,11 +1,11 @@
-//! A zstd frame that holds its bytes as they are.
+//! A zstd frame that holds its bytes uncompressed.
 //!
-//! Decides: content that is compressed already, and records too short to gain, are copied into blocks of type Raw
-//! (RFC 8878 section 3.1.1.2.2). Such a frame is a frame like any other, with content size and checksum as `frame` writes
-//! them, and costs a copy and a checksum.
-//! Invariants: `write_raw_frame` adds one whole frame; its window is at most 8 MiB (IIPC "Zstandard Compression for WARC
-//! Files" 1.0, section "Window and dictionary limits").
-//! Limits: three bytes more for each 128 KiB, and at most 18 a frame.
+//! Decides: already compressed content, and records too short to gain, are copied into blocks of type Raw (RFC 8878
+//! section 3.1.1.2.2). Such a frame is a frame like any other, with content size and checksum as `frame` writes them,
+//! and costs a copy and a checksum.
+//! Invariants: `write_raw_frame` adds one whole frame; its window is at most 8 MiB (IIPC "Zstandard Compression for
+//! WARC Files" 1.0, section "Window and dictionary limits").
+//! Limits: three bytes for each 128 KiB, and at most 18 a frame.
 
 use xxhash_rust::xxh64::Xxh64;
 
@@ -27,7 +27,7 @@ impl RawFrame {
         RawFrame { checksum: Xxh64::new(0), left: total, left_in_block: 0 }
     }
 
-    /// Adds bytes; what is more than `total` is left out.
+    /// Adds bytes; any beyond `total` are dropped.
     pub fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         let mut rest = bytes.get(..self.left).unwrap_or(bytes);
         self.checksum.update(rest);
@@ -44,14 +44,14 @@ impl RawFrame {
         }
     }
 
-    /// Ends the frame, all of whose bytes have come.
+    /// Ends the frame, after all of its bytes were pushed.
     pub fn end(self, out: &mut Vec<u8>) {
         // The low four bytes (RFC 8878 section 3.1.1).
         out.extend_from_slice(&(self.checksum.digest() as u32).to_le_bytes());
     }
 }
 
-/// Adds one frame with the concatenation of `parts` to `out`; gives its length in bytes.
+/// Adds one frame with the concatenation of `parts` to `out`; returns its length in bytes.
 pub fn write_raw_frame(parts: &[&[u8]], out: &mut Vec<u8>) -> u64 {
     let start = out.len();
     let total: usize = parts.iter().map(|part| part.len()).sum();
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
     use ringcrawl_base::Rng;
 
-    /// Lengths round every limit; zstd itself reads them, and finds damage in them.
+    /// Lengths around every limit; zstd itself reads them, and detects damage in them.
     #[test]
     fn zstd_reads_what_is_written() {
         let block = BLOCK_BYTES_MAX;

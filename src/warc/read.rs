@@ -1,13 +1,14 @@
-//! Reading records one after another, from our segments and from files of others.
+//! Reads records one after another, from our segments and from files of other writers.
 //!
 //! Decides: a record is its head, a block of Content-Length bytes and two CRLF. Blocks are streamed, so a record may
-//! be larger than memory, and lie in several frames. Where a frame starts with a record, the record before has ended, whatever
-//! its Content-Length says. After damage the next call goes on at the next record that can be found; in a plain file also
-//! within the block of a record that no line end follows, since its Content-Length is then no word to rely on.
-//! Invariants: `next_record` gives each record's place; every byte of a block was read, and the frame's checksum
-//! compared, when `end_record` returns `Ok`.
-//! Limits: heads of 1 MiB, HTTP heads of 1 MiB; between records at most 64 KiB of stray line ends; 4 GiB of blocks of plain
-//! files are looked through again, then what a wrong length has swallowed is not.
+//! be larger than memory and span several frames. Where a frame starts with a record, the record before has ended,
+//! whatever its Content-Length says. After damage, the next call continues at the next record that can be found. In a
+//! plain file, that includes the block of a record that is not followed by a line end, since its Content-Length is
+//! then unreliable.
+//! Invariants: `next_record` returns each record's place; when `end_record` returns `Ok`, every byte of the block was
+//! read and the frame's checksum compared.
+//! Limits: heads of 1 MiB, HTTP heads of 1 MiB; between records at most 64 KiB of stray line ends. At most 4 GiB of
+//! blocks in plain files are searched again; beyond that, records swallowed by a wrong length are lost.
 //! Leaves to others: the file's coding (`source`), digests (`verify`).
 
 use std::fs::File;
@@ -23,7 +24,7 @@ use super::source::{Coding, FrameTraits, Source};
 /// One record, its block not yet read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Record {
-    /// Offset in the file of the frame in which the record starts; of a plain file, of the record.
+    /// Offset in the file of the frame in which the record starts; in a plain file, of the record.
     pub offset: u64,
     /// Decoded bytes before the record in that frame: 0 where each record has its own frame.
     pub offset_in_frame: u64,
@@ -36,7 +37,7 @@ pub struct Record {
 /// How a record ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RecordEnd {
-    /// Offset in the file behind the record's last frame; `None`: the frame goes on, with another record.
+    /// Offset in the file behind the record's last frame; `None`: the frame continues with another record.
     pub offset: Option<u64>,
     /// What followed its block.
     pub trailer: Trailer,
@@ -44,7 +45,7 @@ pub struct RecordEnd {
     pub traits: FrameTraits,
 }
 
-/// What follows a block; two CRLF by WARC 1.1 section 4.
+/// What follows a block: two CRLF by WARC 1.1 section 4.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Trailer {
     /// Two CRLF.
@@ -58,15 +59,15 @@ pub enum Trailer {
 /// Reads the records of a file.
 pub struct SegmentReader<R> {
     source: Source<R>,
-    /// The record that is being read, and the bytes of its block that are left.
+    /// The record being read, and the bytes of its block that are left.
     open: Option<(u64, u64)>,
-    /// Where damage was met; the next call looks for a record behind it.
+    /// Where damage was found; the next call looks for a record behind it.
     damaged_at: Option<u64>,
-    /// Where the record before starts, if what follows its block is no line end.
+    /// Where the previous record starts, if no line end follows its block.
     overrun: Option<u64>,
-    /// Bytes that were read in vain, and again.
+    /// Bytes that were read in vain, and read again.
     gone_back: u64,
-    /// What is wrong behind the record before, which has ended well.
+    /// The error behind the previous record, which itself ended well.
     pending: Option<ReadError>,
 }
 
@@ -78,7 +79,7 @@ impl SegmentReader<File> {
 }
 
 impl<R: Read + Seek> SegmentReader<R> {
-    /// Reads from anything that can seek; its first four bytes tell the coding.
+    /// Reads from any seekable input; its first four bytes identify the coding.
     pub fn new(input: R) -> Result<SegmentReader<R>, ReadError> {
         Ok(SegmentReader {
             source: Source::open(input)?,
@@ -95,9 +96,9 @@ impl<R: Read + Seek> SegmentReader<R> {
         self.source.coding()
     }
 
-    /// The next record; steps over what is left of the one before. `None`: the file ends here.
+    /// The next record; skips the rest of the previous one. `None`: the file ends here.
     ///
-    /// After an error that is damage, the next call goes on at the next good record.
+    /// After an error that is damage, the next call continues at the next good record.
     pub fn next_record(&mut self) -> Result<Option<Record>, ReadError> {
         if let Some(offset) = self.damaged_at.take() {
             self.open = None;
@@ -111,7 +112,7 @@ impl<R: Read + Seek> SegmentReader<R> {
         self.note_damage(result)
     }
 
-    /// Goes to the record at `offset`, as an index gives it, and reads it.
+    /// Seeks to the record at `offset`, as given by an index, and reads it.
     pub fn record_at(&mut self, offset: u64) -> Result<Option<Record>, ReadError> {
         (self.open, self.damaged_at, self.overrun, self.pending) = (None, None, None, None);
         self.source.go_to(offset)?;
@@ -119,7 +120,7 @@ impl<R: Read + Seek> SegmentReader<R> {
         self.note_damage(result)
     }
 
-    /// Reads some of the block into `out`; 0: the block is at its end, or `out` is empty.
+    /// Reads some of the block into `out`; 0: the block has ended, or `out` is empty.
     pub fn read_block(&mut self, out: &mut [u8]) -> Result<usize, ReadError> {
         let result = self.try_read_block(out);
         self.note_damage(result)
@@ -131,7 +132,7 @@ impl<R: Read + Seek> SegmentReader<R> {
         self.note_damage(result)
     }
 
-    /// Steps over the rest of the block and what ends the record; compares the frame's checksum.
+    /// Skips the rest of the block and the record's end; compares the frame's checksum.
     pub fn end_record(&mut self) -> Result<RecordEnd, ReadError> {
         let result = self.try_end_record();
         self.note_damage(result)
@@ -139,7 +140,7 @@ impl<R: Read + Seek> SegmentReader<R> {
 
     fn note_damage<T>(&mut self, result: Result<T, ReadError>) -> Result<T, ReadError> {
         if let Err(ReadError::Damaged { offset, .. }) = &result {
-            // In a plain file the record's own start is where to go on from.
+            // In a plain file, the search continues from the record's own start.
             let start = self.open.map(|(start, _)| start).or(self.overrun.take());
             let here = self.source.position().0;
             self.damaged_at = match start.filter(|_| self.source.coding() == Coding::Plain) {
@@ -247,8 +248,8 @@ impl<R: Read + Seek> SegmentReader<R> {
         let mut end = self.source.settle()?;
         let mut line_ends = 0;
         let mut is_exact = true;
-        // Looking for a byte that is not there leads into the next frame, so the end of this one is taken first, and what is
-        // wrong with the next one is not this record's.
+        // Reading a byte past the end would enter the next frame. So this frame is ended first, and errors of the
+        // next one are not attributed to this record.
         while line_ends < TRAILER.len() {
             let next = match self.source.peek() {
                 Ok(bytes) => bytes.first().copied(),
@@ -278,7 +279,7 @@ impl<R: Read + Seek> SegmentReader<R> {
     }
 }
 
-/// What comes next of the block of the record at `start`, at least a byte.
+/// The next bytes of the block of the record at `start`, at least one.
 fn peek_block<R: Read + Seek>(source: &mut Source<R>, start: u64) -> Result<&[u8], ReadError> {
     source.peek()?;
     let begins_frame = source.coding() != Coding::Plain && source.position().1 == 0;
@@ -291,7 +292,7 @@ fn peek_block<R: Read + Seek>(source: &mut Source<R>, start: u64) -> Result<&[u8
     Err(ReadError::Damaged { offset: start, fault })
 }
 
-/// Reads what is left of the block into `out`, at most `bytes_max` bytes; `false`: the block is longer.
+/// Reads the rest of the block into `out`, at most `bytes_max` bytes; `false`: the block is longer.
 pub fn read_rest<R: Read + Seek>(
     reader: &mut SegmentReader<R>,
     out: &mut Vec<u8>,
@@ -310,7 +311,7 @@ pub fn read_rest<R: Read + Seek>(
     }
 }
 
-/// Whether a file name is one of a WARC file, being written or not.
+/// Whether a file name is that of a WARC file, open or closed.
 pub fn is_segment_name(name: &str) -> bool {
     warc_stem(name.strip_suffix(OPEN).unwrap_or(name)).is_some()
 }
@@ -323,7 +324,7 @@ pub fn find_segments(path: &Path) -> io::Result<Vec<std::path::PathBuf>> {
 const TRAILER: &[u8] = b"\r\n\r\n";
 /// Bytes of stray line ends between two records.
 const STRAY_BYTES_MAX: usize = 64 << 10;
-/// A file in which every length is wrong would else be read as often as it has records.
+/// Otherwise a file with only wrong lengths would be read as often as it has records.
 const BACK_BYTES_MAX: u64 = 4 << 30;
 
 #[cfg(test)]

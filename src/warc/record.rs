@@ -1,8 +1,8 @@
-//! What every record has: an identifier and a head of named fields.
+//! Parts of every record: an identifier and a head of named fields.
 //!
 //! Decides: identifiers are version 4 UUIDs (RFC 9562 section 5.4) drawn from a seeded generator, so that the same
 //! crawl in the simulator writes the same bytes; the writing half has no randomness of its own.
-//! Invariants: a head holds no bare CR or LF but its own line ends, whatever is put into a field.
+//! Invariants: a head holds no bare CR or LF other than its own line ends, whatever is put into a field.
 //! Leaves to others: which fields a record has (`segment`).
 
 /// Makes record identifiers from a seed.
@@ -44,7 +44,7 @@ impl RecordIds {
         RecordId(text)
     }
 
-    /// A generator of others, for records that are made beside these.
+    /// A separate generator, for records that are made in parallel.
     pub fn branch(&mut self) -> RecordIds {
         RecordIds::new(self.next_u64())
     }
@@ -67,7 +67,7 @@ pub fn write_field(head: &mut Vec<u8>, name: &'static str, value: &[u8]) {
     head.extend_from_slice(b"\r\n");
 }
 
-/// The same of a number.
+/// The same for a number.
 pub fn write_number(head: &mut Vec<u8>, name: &'static str, number: u64) {
     head.extend_from_slice(name.as_bytes());
     head.extend_from_slice(b": ");
@@ -75,7 +75,7 @@ pub fn write_number(head: &mut Vec<u8>, name: &'static str, number: u64) {
     head.extend_from_slice(b"\r\n");
 }
 
-/// Adds a number in decimal digits, of which there are a dozen a page: `fmt` takes ten times as long.
+/// Adds a number in decimal digits. A page needs a dozen of them, and `fmt` takes ten times as long.
 pub fn write_decimal(out: &mut Vec<u8>, number: u64) {
     let mut digits = [b'0'; 20];
     let (mut rest, mut first) = (number, digits.len() - 1);
@@ -90,7 +90,7 @@ pub fn write_decimal(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(&digits[first..]);
 }
 
-/// The same of a field whose name is another's: in it CR, LF and NUL become spaces, too.
+/// The same for a field whose name is foreign: in the name, CR, LF and NUL become spaces, too.
 pub fn write_foreign_field(head: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     write_clean(head, name);
     write_field(head, "", value);

@@ -1,8 +1,8 @@
 //! The head of a WARC record: version line and named fields.
 //!
-//! Decides: reads WARC 0.17 to 1.1 as they are found: lines end in LF or CRLF, folded lines are joined by a space
-//! (WARC 1.1 section 4, "LWS"), the first of several fields with a name counts, names compare without case. A line that is no
-//! field is left out and noted: the record is there all the same.
+//! Decides: reads WARC 0.17 to 1.1 as found in the wild: lines end in LF or CRLF, folded lines are joined by a space
+//! (WARC 1.1 section 4, "LWS"), the first of several fields with a name counts, names compare without case. A line
+//! that is not a field is skipped and noted, but does not invalidate the record.
 //! Limits: heads of at most 1 MiB (`HEAD_BYTES_MAX`).
 //! Leaves to others: finding records (`read`), checking them (`verify`).
 
@@ -21,7 +21,7 @@ pub struct RecordHead {
 }
 
 impl RecordHead {
-    /// Reads a head: all lines, the empty one at the end included or not.
+    /// Reads a head: all lines, with or without the empty one at the end.
     pub fn parse(bytes: &[u8]) -> Result<RecordHead, SegmentFault> {
         let mut lines = bytes.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
         let version = lines.next().unwrap_or_default();
@@ -63,7 +63,7 @@ impl RecordHead {
         &self.fields
     }
 
-    /// Whether there are lines that are no field.
+    /// Whether some lines are not fields.
     pub fn has_odd_line(&self) -> bool {
         self.has_odd_line
     }
@@ -83,7 +83,7 @@ impl RecordHead {
         self.get("WARC-Record-ID").unwrap_or_default()
     }
 
-    /// WARC-Target-URI, without the `<>` that wget 1.19 puts round it; empty when missing.
+    /// WARC-Target-URI, without the `<>` that wget 1.19 puts around it; empty when missing.
     pub fn target_uri(&self) -> &str {
         let uri = self.get("WARC-Target-URI").unwrap_or_default();
         uri.strip_prefix('<').and_then(|uri| uri.strip_suffix('>')).unwrap_or(uri)
@@ -94,15 +94,15 @@ impl RecordHead {
         self.get("WARC-Date").unwrap_or_default().chars().filter(char::is_ascii_digit).take(14).collect()
     }
 
-    /// Bytes of the block; `None`: the field is missing or no number.
+    /// Bytes of the block; `None`: the field is missing or not a number.
     pub fn block_bytes(&self) -> Option<u64> {
         let value = self.get("Content-Length")?;
         value.bytes().all(|byte| byte.is_ascii_digit()).then(|| value.parse().ok()).flatten()
     }
 
-    /// Whether the block starts with an HTTP head: by the scheme of its URL (WARC 1.1 section 6.3.2), as warcio has it. Its
-    /// Content-Type tells nothing: browser extensions write `application/http` for pages of their own schemes, and others
-    /// the page's type or none.
+    /// Whether the block starts with an HTTP head: decided by the scheme of its URL (WARC 1.1 section 6.3.2), as in
+    /// warcio. The Content-Type is unreliable: browser extensions write `application/http` for pages of their own
+    /// schemes, and others the page's type or none.
     pub fn is_http(&self) -> bool {
         let scheme = self.target_uri().split(':').next().unwrap_or_default();
         let is_http_page = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
@@ -118,8 +118,8 @@ pub struct HttpHead {
 }
 
 impl HttpHead {
-    /// The status of a response; 0 when there is none. What no HTTP/1 server sends (`HTTP/2 200`) is written by
-    /// crawlers that speak more, and read here.
+    /// The status of a response; 0 when there is none. Crawlers that speak more than HTTP/1 write status lines that
+    /// no HTTP/1 server sends (`HTTP/2 200`); they are read here.
     pub fn status(&self) -> u16 {
         http::status_of_head(&self.bytes).unwrap_or_else(|| {
             let line = self.bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
@@ -129,7 +129,7 @@ impl HttpHead {
         })
     }
 
-    /// Its fields, as they were read when the head came: an index made anew says what the first one said.
+    /// Its fields, parsed as when the head was received, so that a rebuilt index equals the first one.
     pub fn headers(&self) -> Headers {
         Headers::of_head(&self.bytes)
     }
@@ -139,7 +139,7 @@ impl HttpHead {
         self.headers().get(name).map(|value| String::from_utf8_lossy(value).into_owned())
     }
 
-    /// The value of Content-Type, of all fields of that name.
+    /// The value of Content-Type, over all fields of that name.
     pub fn content_type(&self) -> Option<String> {
         self.headers().joined("content-type").map(|value| String::from_utf8_lossy(&value).into_owned())
     }
@@ -192,7 +192,7 @@ mod tests {
         }
     }
 
-    /// An index that recovery makes anew must say what the one that was lost said.
+    /// An index rebuilt by recovery must equal the lost one.
     #[test]
     fn http_fields_are_folded_as_when_they_came() {
         let head = |text: &[u8]| HttpHead { bytes: text.to_vec() };

@@ -1,10 +1,11 @@
-//! After a crash: how much of an open segment is whole, and its index.
+//! After a crash: how much of an open segment is intact, and its index.
 //!
-//! Decides: the file is cut behind its last whole record, one whose frame decodes to its end with a right checksum
-//! and which ends in two CRLF. Damage before that (which a torn write does not make) is counted and kept: a cut
-//! there would lose acknowledged records. The index is made anew from the records. What is found behind damage counts only
-//! if it names the segment's own warcinfo record, as nobody outside can: a page's body may itself hold a record in a frame.
-//! Invariants: `valid_bytes` is 0 or the end of a frame; what is cut holds no whole record.
+//! Decides: the file is cut after its last whole record, one whose frame decodes to its end with a right checksum and
+//! which ends in two CRLF. Damage before that (which a torn write does not cause) is counted and kept: a cut there
+//! would lose acknowledged records. The index is rebuilt from the records. Records after damage count only if they
+//! name the segment's own warcinfo record, which no outsider can do: a page's body may itself hold a record in a
+//! frame.
+//! Invariants: `valid_bytes` is 0 or the end of a frame; the part cut off holds no whole record.
 //! Leaves to others: cutting and renaming the file (`disk`).
 
 use std::io::{self, Read, Seek};
@@ -28,24 +29,24 @@ pub struct Recovered {
     pub valid_bytes: u64,
     /// Whole records before that.
     pub records: u64,
-    /// Damaged places before that; 1 where the file does not begin as a segment.
+    /// Damaged places before that; 1 if the file does not begin as a segment.
     pub damaged: u64,
     /// The lines of the index, sorted.
     pub index: Vec<u8>,
 }
 
-/// Reads the segment that will be called `filename`; errors are of reading, never of what was read.
+/// Reads the segment that will be called `filename`. Errors are of reading, never about the content.
 pub fn recover<R: Read + Seek>(input: R, filename: &str) -> io::Result<Recovered> {
     let mut recovered = Recovered::default();
     let mut index = Index::default();
     let mut damaged = 0;
-    // Nothing was wrong but that the file ends too early.
+    // Nothing is wrong except that the file ends too early.
     let mut is_torn = true;
     let mut warcinfo = None;
     let mut reader = match SegmentReader::new(input) {
         Ok(reader) => reader,
         Err(ReadError::Io(error)) => return Err(error),
-        // A dictionary that was being written: nothing comes behind it.
+        // A dictionary was being written: nothing follows it.
         Err(ReadError::Damaged { fault: SegmentFault::Truncated, .. }) => return Ok(recovered),
         Err(ReadError::Damaged { .. }) => return Ok(Recovered { damaged: 1, ..recovered }),
     };
@@ -78,7 +79,7 @@ pub fn recover<R: Read + Seek>(input: R, filename: &str) -> io::Result<Recovered
         }
     }
     if recovered.records == 0 && !is_torn {
-        // Nothing can be read, which may be one fault of what all frames need.
+        // Nothing can be read, perhaps because of one fault in what all frames need.
         recovered.damaged = damaged;
     }
     recovered.index = index.sorted();
@@ -91,7 +92,7 @@ pub fn entry_of(record: &Record, examined: &Examined, filename: &str) -> Option<
     entry_at(record, &examined.http, (record.offset, end - record.offset), filename)
 }
 
-/// The index line of a record that is a capture, whose frame has this offset and length.
+/// The index line of a capture's record, whose frame has this offset and length.
 pub fn entry_at(
     record: &Record,
     http: &HttpHead,
@@ -128,14 +129,14 @@ pub fn entry_at(
     Some((url, entry))
 }
 
-/// What the page of a record says of itself to robots, as far as we noted it.
+/// What the page of a record tells robots about itself, as far as it was recorded.
 pub fn robots_of(record: &Record) -> Directives {
     let mut robots = Directives::default();
     record.head.get(ROBOTS).into_iter().for_each(|said| robots.hear(said));
     robots
 }
 
-/// What is said about the use of a record's page, as far as we noted it.
+/// The usage preferences of a record's page, as far as they were recorded.
 pub fn preferences_of(record: &Record) -> Preferences {
     record.head.get(USAGE).map(Preferences::of_label).unwrap_or_default()
 }
@@ -161,7 +162,7 @@ mod tests {
         writer.take_pending(Vec::new()).bytes
     }
 
-    /// What pages say of themselves is in their records, so an index that is made anew says the same.
+    /// What pages say of themselves is in their records, so a rebuilt index says the same.
     #[test]
     fn what_a_page_says_of_itself_is_found_again() {
         let settings = Settings { segment_bytes_max: 1 << 30, ..Settings::default() };
@@ -185,7 +186,7 @@ mod tests {
         assert_eq!(said, [["", "", ""], ["FI", "", "train-ai=n"], ["A", "20300625000000", "search=y"]]);
     }
 
-    /// A page whose body is a segment: where its record was cut or damaged, no record of it is taken for one of ours.
+    /// A page whose body is a segment: if its record is cut or damaged, no record inside it is taken for one of ours.
     #[test]
     fn records_in_the_body_of_a_damaged_record_are_not_ours() {
         for format in [SegmentFormat::WarcZst, SegmentFormat::WarcGz] {
@@ -206,7 +207,7 @@ mod tests {
             let kept = recover(Cursor::new(&damaged), "own").expect("memory");
             assert_eq!((kept.valid_bytes, urls(&kept).len()), (own.len() as u64, 2), "{format:?}");
             assert!(urls(&kept).contains(&"http://1.test/2".to_owned()));
-            // The first record alone is lost.
+            // Only the first record is lost.
             let mut headless = before.clone();
             headless[40] ^= 1;
             let rest = recover(Cursor::new(&headless), "own").expect("memory");

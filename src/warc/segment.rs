@@ -1,15 +1,16 @@
 //! Writing a segment: captures in, bytes at offsets out.
 //!
-//! Decides: a segment begins with a `warcinfo` record; captures follow in the order in which they are appended, each with
-//! a line in the index. Records that were written elsewhere have a place in the segment that they name, and in no other.
+//! Decides: a segment begins with a `warcinfo` record; captures follow in the order in which they are appended, each
+//! with a line in the index. Records that were written elsewhere belong in the segment that they name, and in no
+//! other.
 //! Why bytes out: the hands write through the ring, and the simulator writes to memory.
 //!
 //! Invariants: `append` adds all frames of a capture or none; offsets count from the segment's first byte, over all
 //! buffers handed out; the same calls with the same seed give the same bytes.
-//! Limits: `is_full` answers yes at `segment_bytes_max`, or when the index in memory reaches 16 MiB; one capture may
-//! go past either. Buffers grow to the largest capture and stay.
-//! Leaves to others: what the records of a capture are (`capture`); files and their names, flushing (`shard`); limits on a
-//! page (`http`).
+//! Limits: `is_full` returns true at `segment_bytes_max`, or when the index in memory reaches 16 MiB; one capture may
+//! exceed either. Buffers grow to the largest capture and stay.
+//! Leaves to others: what the records of a capture are (`capture`); files and their names, flushing (`shard`); limits
+//! on a page (`http`).
 
 use std::sync::Arc;
 
@@ -24,46 +25,46 @@ use super::record::{RecordId, RecordIds};
 use ringcrawl_base::time::{Duration, UnixTime};
 use ringcrawl_url::Url;
 
-/// What a writer needs to know of the crawl.
+/// What a writer needs to know about the crawl.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Settings {
-    /// What becomes of bodies.
+    /// How bodies are packed.
     pub packing: Packing,
     /// A segment that reaches this many bytes is full.
     pub segment_bytes_max: u64,
-    /// So long after its first record a segment is closed; `None`: its age does not matter.
+    /// A segment is closed this long after its first record; `None`: at no age.
     pub segment_age_max: Option<Duration>,
-    /// The User-Agent field of requests, for the warcinfo record; empty: left out.
+    /// The User-Agent field of requests, for the warcinfo record; empty: omitted.
     pub user_agent: String,
-    /// Whom site owners write to, for the warcinfo record; empty: left out.
+    /// The contact for site owners, for the warcinfo record; empty: omitted.
     pub operator: String,
-    /// What was configured otherwise than by default, as `KEY = VALUE`, for the warcinfo record.
+    /// Settings that differ from the default, as `KEY = VALUE`, for the warcinfo record.
     pub configured: Vec<String>,
     /// Seed of the record identifiers: the crawl's, mixed with the shard's number.
     pub rng_seed: u64,
 }
 
-/// Where a capture lies.
+/// The place of a capture.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Placed {
     /// Offset of the response's frame in the segment.
     pub offset: u64,
     /// Bytes of the response's frame.
     pub frame_bytes: u64,
-    /// Bytes of all frames of the capture, the response's included; they lie one after another.
+    /// Bytes of all frames of the capture, the response's included; they are contiguous.
     pub capture_bytes: u64,
-    /// What tells the stored body from others: a hash of its digest.
+    /// Identifies the stored body: a hash of its digest.
     pub payload: u64,
-    /// Its body was stored before, and is referred to.
+    /// Its body was stored before, and is referenced.
     pub is_revisit: bool,
-    /// Records of the capture.
+    /// Number of records in the capture.
     pub records: u8,
 }
 
 /// Bytes for the hands to write.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Pending {
-    /// Where in the segment they belong.
+    /// Their offset in the segment.
     pub offset: u64,
     /// Whole frames.
     pub bytes: Vec<u8>,
@@ -74,13 +75,13 @@ pub struct SegmentWriter {
     settings: Settings,
     captures: CaptureWriter,
     ids: RecordIds,
-    /// What was stored before; `None`: whatever comes is stored.
+    /// Payloads stored before; `None`: every payload is stored.
     originals: Option<Originals>,
-    /// With which the open segment begins.
+    /// The open segment begins with it.
     dictionary: Option<Arc<Dictionary>>,
-    /// With which the next one does, if another.
+    /// The next segment begins with it, if it differs.
     next_dictionary: Option<Arc<Dictionary>>,
-    /// Whether one is being trained.
+    /// Whether a dictionary is being trained.
     is_training: bool,
     /// Identifier of the open segment's warcinfo record; `None`: no segment is open.
     warcinfo_id: Option<RecordId>,
@@ -110,13 +111,13 @@ impl SegmentWriter {
         })
     }
 
-    /// The same writer, which stores no payload again that is among `originals`, its own captures included.
+    /// The same writer, which does not store payloads again that are among `originals`, its own captures included.
     pub fn knowing(self, originals: Option<Originals>) -> SegmentWriter {
         SegmentWriter { originals, ..self }
     }
 
-    /// Opens the segment whose final file name (without directory and `.open`) is `name`; what an earlier segment
-    /// left unwritten is dropped. Names must differ: the identifiers of the segment's records follow from it.
+    /// Opens the segment whose final file name (without directory and `.open`) is `name`; unwritten data of an
+    /// earlier segment is dropped. Names must differ: the identifiers of the segment's records are derived from them.
     pub fn begin(&mut self, name: &str, time: UnixTime) -> Result<(), StoreError> {
         let name_hash = xxhash_rust::xxh3::xxh3_64_with_seed(name.as_bytes(), self.settings.rng_seed);
         self.ids = RecordIds::new(name_hash ^ time.as_micros());
@@ -152,14 +153,14 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// A dictionary to be trained, one at a time; ends with [`SegmentWriter::trained`].
+    /// A dictionary to train, one at a time; ends with [`SegmentWriter::trained`].
     pub fn next_training(&mut self) -> Option<Training> {
         let samples = self.captures.take_samples()?;
         self.is_training = true;
         Some(Training { samples, level: self.settings.packing.zstd_level, before: self.dictionary.clone() })
     }
 
-    /// What was trained is for the next segment; `None`: it would not pay.
+    /// The result of a training, for the next segment; `None`: it would not pay.
     pub fn trained(&mut self, dictionary: Option<Dictionary>) {
         self.is_training = false;
         self.next_dictionary = dictionary.map(Arc::new);
@@ -174,7 +175,7 @@ impl SegmentWriter {
         Ok(self.place(capture.url, offset, &written))
     }
 
-    /// Adds the record of what was known at `time`; gives its bytes.
+    /// Adds the record of a note learned at `time`; returns its bytes.
     pub fn append_note(&mut self, time: UnixTime, note: &Note<'_>) -> Result<u64, StoreError> {
         let warcinfo = self.warcinfo_id.ok_or(StoreError::NotOpen)?;
         let before = self.segment_bytes();
@@ -183,13 +184,13 @@ impl SegmentWriter {
         Ok(self.segment_bytes() - before)
     }
 
-    /// Names for the records of a capture that is written elsewhere, for the segment that is open.
+    /// Names for the records of a capture that is written elsewhere, for the open segment.
     pub fn names(&mut self) -> Result<Names, StoreError> {
         let warcinfo = self.warcinfo_id.ok_or(StoreError::NotOpen)?;
         Ok(Names { warcinfo, ids: self.ids.branch(), dictionary: self.dictionary.clone() })
     }
 
-    /// Adds records that were written elsewhere; `None` when they name another segment than this. `url` is what was fetched.
+    /// Adds records that were written elsewhere; `None` when they name another segment. `url` is the URL fetched.
     pub fn append_records(&mut self, url: &Url, records: Records) -> Result<Option<Placed>, StoreError> {
         if self.warcinfo_id != Some(records.warcinfo) {
             return Ok(None);
@@ -208,7 +209,7 @@ impl SegmentWriter {
         Ok(Some(self.place(url, offset, &written)))
     }
 
-    /// Bytes that the open segment has so far, handed out or not.
+    /// Bytes of the open segment so far, handed out or not.
     pub fn segment_bytes(&self) -> u64 {
         self.buffer_offset + self.buffer.len() as u64
     }
@@ -218,7 +219,7 @@ impl SegmentWriter {
         self.buffer.len()
     }
 
-    /// Hands out what is to be written; `spare`, a buffer that the hands are done with, takes its place.
+    /// Hands out the bytes to write; `spare`, a buffer that the hands are done with, replaces the buffer.
     pub fn take_pending(&mut self, mut spare: Vec<u8>) -> Pending {
         spare.clear();
         let bytes = std::mem::replace(&mut self.buffer, spare);
@@ -227,14 +228,15 @@ impl SegmentWriter {
         Pending { offset, bytes }
     }
 
-    /// Whether the segment should be closed now. One without a dictionary is short when the next can have one.
+    /// Whether the segment should be closed now. A segment without a dictionary is kept short if the next can have
+    /// one.
     pub fn is_full(&self) -> bool {
         let has_learned = self.dictionary.is_none() && self.next_dictionary.is_some();
         let is_long = self.segment_bytes() >= self.settings.segment_bytes_max;
         is_long || has_learned || self.index.memory_bytes() >= INDEX_BYTES_MAX
     }
 
-    /// Closes the segment and gives the bytes of its index; pending bytes stay to be taken.
+    /// Closes the segment and returns the bytes of its index; pending bytes can still be taken.
     pub fn finish(&mut self) -> Vec<u8> {
         self.warcinfo_id = None;
         let sorted = self.index.sorted();
@@ -242,7 +244,7 @@ impl SegmentWriter {
         sorted
     }
 
-    /// What was added to the buffer at `offset` goes into the index.
+    /// Indexes what was added to the buffer at `offset`.
     fn place(&mut self, url: &Url, offset: u64, written: &Written) -> Placed {
         let Written { ref digest, frame_bytes, is_revisit, payload, payload_bytes, time, records } = *written;
         self.index.add_begun(&self.captures.line, (offset, frame_bytes), &self.name);
@@ -254,7 +256,7 @@ impl SegmentWriter {
     }
 }
 
-/// Bytes of index lines that a segment may have in memory before it is closed.
+/// Maximum bytes of index lines in memory before a segment is closed.
 const INDEX_BYTES_MAX: u64 = 16 << 20;
 
 #[cfg(test)]

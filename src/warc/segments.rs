@@ -1,9 +1,9 @@
 //! One shard's segments: captures in, operations on files out.
 //!
 //! Decides: a segment is begun with the first record and closed when it is full, when that record is
-//! `store.segment_age_max` old, or when the crawl ends; bytes leave for the disk when there are many of them or they are a
-//! second old.
-//! Invariants: records of one segment lie in one file, in the order of their arrival; a number is used once.
+//! `store.segment_age_max` old, or when the crawl ends. Bytes go to the disk when there are many of them or they are
+//! a second old.
+//! Invariants: the records of one segment are in one file, in order of arrival; a number is used once.
 //! Leaves to others: the files (`disk`).
 
 use std::collections::VecDeque;
@@ -14,7 +14,7 @@ use super::{Capture, Names, Note, Originals, Placed, Records, SegmentWriter, Set
 use ringcrawl_base::time::{Duration, Instant, UnixTime};
 use ringcrawl_url::Url;
 
-/// What is to be done with the open segment, in this order.
+/// Operations on the open segment, in this order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SegmentOp {
     /// Begin one; its name without `.open`.
@@ -26,30 +26,30 @@ pub enum SegmentOp {
         /// Where.
         offset: u64,
     },
-    /// It is complete, and this is its index: sync, index, rename.
+    /// It is complete, and this is its index: sync, write the index, rename.
     Close {
         /// The index's lines.
         index: Vec<u8>,
     },
 }
 
-/// What a shard stores.
+/// The segments of one shard.
 pub struct Segments {
     writer: SegmentWriter,
     ops: VecDeque<SegmentOp>,
     shard: u16,
-    /// What names end in.
+    /// Suffix of segment names.
     suffix: &'static str,
     is_open: bool,
-    /// When the oldest byte not yet handed out came.
+    /// When the oldest byte not yet handed out arrived.
     since: Option<Instant>,
-    /// How old the open segment may be.
+    /// Maximum age of the open segment.
     age_max: Option<Duration>,
-    /// When it will be: so long after its first record.
+    /// When it reaches that age, counted from its first record.
     ends: Option<Instant>,
     /// Part of the next one's name.
     next_number: u32,
-    /// What a write lay in.
+    /// A buffer from a finished write.
     spare: Option<Vec<u8>>,
 }
 
@@ -83,7 +83,7 @@ impl Segments {
         Ok(placed)
     }
 
-    /// Stores what was known at `time`; gives the bytes of that.
+    /// Stores a note learned at `time`; returns its bytes.
     pub fn append_note(&mut self, now: Instant, time: UnixTime, note: &Note<'_>) -> Result<u64, StoreError> {
         self.open(time)?;
         let bytes = self.writer.append_note(time, note)?;
@@ -97,8 +97,8 @@ impl Segments {
         self.writer.names()
     }
 
-    /// Stores records that were written elsewhere, of the fetch of `url`; `None` when their segment was closed since:
-    /// then they need other names.
+    /// Stores records that were written elsewhere, of the fetch of `url`; `None` when their segment has since been
+    /// closed: then they need other names.
     pub fn append_records(&mut self, now: Instant, url: &Url, records: Records) -> Result<Option<Placed>, StoreError> {
         let placed = self.writer.append_records(url, records)?;
         if placed.is_some() {
@@ -128,7 +128,7 @@ impl Segments {
         }
     }
 
-    /// A dictionary to be trained; ends with [`Segments::trained`].
+    /// A dictionary to train; ends with [`Segments::trained`].
     pub fn next_training(&mut self) -> Option<Training> {
         self.writer.next_training()
     }
@@ -138,12 +138,12 @@ impl Segments {
         self.writer.trained(dictionary);
     }
 
-    /// No segment that is begun from now on has a lower number.
+    /// Later segments have at least this number.
     pub fn begin_at_least(&mut self, number: u32) {
         self.next_number = self.next_number.max(number);
     }
 
-    /// The number of the segment that the last capture went to.
+    /// The number of the segment that holds the last capture.
     pub fn number(&self) -> u32 {
         self.next_number.saturating_sub(1)
     }
@@ -153,7 +153,7 @@ impl Segments {
         self.ops.pop_front()
     }
 
-    /// Closes a segment that is too old, and hands out what has waited for a second.
+    /// Closes a segment that is too old, and hands out bytes that have waited for a second.
     pub fn flush_old(&mut self, now: Instant) {
         if self.ends.is_some_and(|ends| ends <= now) {
             self.close();
@@ -162,7 +162,7 @@ impl Segments {
         }
     }
 
-    /// When [`Segments::flush_old`] has something to do.
+    /// When [`Segments::flush_old`] next has work.
     pub fn next_due(&self) -> Option<Instant> {
         self.since.map(|since| since + WRITE_AGE).into_iter().chain(self.ends).min()
     }
@@ -187,7 +187,7 @@ impl Segments {
         }
     }
 
-    /// Takes back what a write lay in: memory that was touched costs less than fresh one.
+    /// Takes a write's buffer back: memory that was already touched is cheaper than fresh memory.
     pub fn reuse(&mut self, spare: Vec<u8>) {
         self.spare = (spare.capacity() <= SPARE_BYTES_MAX).then_some(spare);
     }
@@ -202,17 +202,17 @@ impl std::fmt::Debug for Segments {
     }
 }
 
-/// `rc-20261121084032-03-00017.warc.zst`: when, which shard, and a number that the shard uses once.
+/// `rc-20261121084032-03-00017.warc.zst`: time, shard, and a number that the shard uses once.
 fn segment_name(time: UnixTime, shard: u16, number: u32, suffix: &str) -> String {
     format!("rc-{}-{shard:02}-{number:05}{suffix}", time.to_digits())
 }
 
-/// A segment's name without what its format adds; `None`: it is none that we write.
+/// A segment's name without the suffix of its format; `None`: we do not write such names.
 pub fn segment_stem(name: &str) -> Option<&str> {
     SEGMENT_SUFFIXES.iter().find_map(|suffix| name.strip_suffix(suffix))
 }
 
-/// The same of any WARC file.
+/// The same for any WARC file.
 pub fn warc_stem(name: &str) -> Option<&str> {
     segment_stem(name).or_else(|| name.strip_suffix(".warc"))
 }
@@ -229,11 +229,11 @@ const WRITE_AGE: Duration = Duration::from_secs(1);
 /// A larger buffer held one huge page; it is freed.
 const SPARE_BYTES_MAX: usize = 2 << 20;
 
-/// What the names of segments end in.
+/// Suffixes of segment names.
 pub const SEGMENT_SUFFIXES: [&str; 2] = [".warc.zst", ".warc.gz"];
-/// What the name of its index ends in.
+/// Suffix of an index name.
 pub const INDEX_SUFFIX: &str = ".cdxj";
-/// What is added to a name while the file is written.
+/// Suffix added to a name while the file is written.
 pub const OPEN: &str = ".open";
 
 #[cfg(test)]
@@ -241,7 +241,7 @@ mod tests {
     use super::*;
     use crate::Failure;
 
-    /// Operations at the times at which they are handed out, of failures that are noted at some seconds.
+    /// Operations at the times at which they are handed out, for failures noted at some seconds.
     fn ops(age_max: Option<Duration>, noted: &[u64]) -> Vec<(u64, &'static str)> {
         let settings = Settings { segment_bytes_max: 1 << 30, segment_age_max: age_max, ..Settings::default() };
         let mut segments = Segments::new(settings, 0, 0, None).expect("a writer");
@@ -277,7 +277,8 @@ mod tests {
         let one = [(3, "begin"), (4, "write"), (13, "close")];
         assert_eq!(ops(age, &[3]), one);
         assert_eq!(ops(None, &[3]), one[..2]);
-        // Later records do not make it younger; what came just before is written with the end; the next is as old as its own.
+        // Later records do not make it younger; bytes that came just before are written with the end; the next one's
+        // age counts from its own first record.
         assert_eq!(
             ops(age, &[3, 8, 12, 50]),
             [
@@ -291,7 +292,7 @@ mod tests {
                 (60, "close")
             ]
         );
-        // What only asks for names begins a segment that has no record, and so no age.
+        // A segment begun by a mere request for names has no record, and so no age.
         let settings = Settings { segment_age_max: age, ..Settings::default() };
         let mut segments = Segments::new(settings, 0, 0, None).expect("a writer");
         segments.names(UnixTime::from_micros(0)).expect("names");

@@ -1,10 +1,10 @@
-//! Which captures may be shown or given away, by what their pages say of themselves.
+//! Selects captures that may be shown or passed on, by what their pages say of themselves.
 //!
-//! Decides: a page that says noindex, or whose `unavailable_after` has passed, is left out, taken, or the only one taken; and
-//! pages whose use for a purpose is not wanted can be left out, too. What a page says is noted in its record and its index line
-//! when it is stored, so that its content need not be read again. Of records that others wrote nothing is known, and they are
-//! taken.
-//! Invariants: pure; a page of which nothing is noted is taken, but by `only`.
+//! Decides: pages that say noindex, or whose `unavailable_after` has passed, are omitted, included, or the only ones
+//! taken. Pages with an unwanted use can be omitted, too. What a page says is recorded in its record and its index
+//! line when it is stored, so its content need not be read again. Records of other writers lack this information;
+//! they are taken.
+//! Invariants: pure; a page without recorded directives is taken, except by `only`.
 //! Limits: what a site says after its pages were fetched is not known here.
 
 use super::index::IndexEntry;
@@ -15,34 +15,34 @@ use ringcrawl_base::time::UnixTime;
 use ringcrawl_html::Directives;
 use ringcrawl_url::Url;
 
-/// What becomes of pages that say noindex.
+/// How pages that say noindex are treated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Noindex {
-    /// They are left out.
+    /// They are omitted.
     Omit,
     /// They are taken like others.
     Include,
-    /// Nothing else is taken.
+    /// Only they are taken.
     Only,
 }
 
-/// URLs that are meant: of both, where both are given.
+/// Selected URLs: those that match both, if both are given.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct UrlChoice {
-    /// They begin so.
+    /// The prefix of the URLs.
     pub prefix: Option<String>,
-    /// They are of this host and of names below it.
+    /// They are of this host or of names below it.
     pub host: Option<String>,
 }
 
 impl UrlChoice {
-    /// Whether `url` is meant, as it is recorded.
+    /// Whether `url`, as recorded, is selected.
     pub fn takes(&self, url: &str) -> bool {
         self.prefix.as_ref().is_none_or(|prefix| url.starts_with(prefix))
             && self.host.as_ref().is_none_or(|host| Url::parse(url).is_ok_and(|url| is_below(url.host(), host)))
     }
 
-    /// Whether a record of `target` is: that of a host's addresses is the host's.
+    /// Whether a record of `target` is selected: a record of a host's addresses belongs to the host.
     pub fn takes_record(&self, target: &str) -> bool {
         let Some(name) = target.strip_prefix("dns:") else { return target.is_empty() || self.takes(target) };
         let of_prefix = self.prefix.as_deref().map(Url::parse);
@@ -56,33 +56,33 @@ fn is_below(name: &str, host: &str) -> bool {
     name == host || name.strip_suffix(host).is_some_and(|below| below.ends_with('.'))
 }
 
-/// What is asked of captures.
+/// What is required of captures.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Selection {
-    /// What becomes of pages that say noindex.
+    /// How pages that say noindex are treated.
     pub noindex: Noindex,
     /// Uses that must not be unwanted.
     pub respect: Vec<Use>,
-    /// When this is asked, for `unavailable_after`.
+    /// The current time, for `unavailable_after`.
     pub now: UnixTime,
 }
 
-/// Why a capture is left out.
+/// Why a capture is omitted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LeftOut {
-    /// It says noindex, or says it not.
+    /// It says noindex, or does not.
     Noindex,
-    /// A use is not wanted.
+    /// A use is unwanted.
     Use,
 }
 
 impl Selection {
-    /// Whether a capture is taken that a record holds.
+    /// Whether the capture that a record holds is taken.
     pub fn of_record(&self, record: &Record) -> Result<(), LeftOut> {
         self.of(&robots_of(record), preferences_of(record))
     }
 
-    /// Whether a capture is taken that an index names.
+    /// Whether the capture that an index names is taken.
     pub fn of_entry(&self, entry: &IndexEntry) -> Result<(), LeftOut> {
         let robots = Directives {
             noindex: entry.robotflags.contains('I'),

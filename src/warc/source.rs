@@ -1,10 +1,10 @@
-//! The decoded bytes of a segment, with the place in the file where each comes from.
+//! The decoded bytes of a segment, each with its place in the file.
 //!
-//! Decides: reads plain files, gzip members and zstd frames (with a dictionary frame in front too, raw or
-//! compressed: IIPC "Zstandard Compression for WARC Files" 1.0, section "Dictionary frame format"); steps over
-//! other skippable frames. After damage `resync` finds the next place where a record starts.
+//! Decides: reads plain files, gzip members and zstd frames (also with a leading dictionary frame, raw or compressed:
+//! IIPC "Zstandard Compression for WARC Files" 1.0, section "Dictionary frame format"); skips other skippable frames.
+//! After damage, `resync` finds the next place where a record starts.
 //!
-//! Invariants: what `peek` shows comes from one frame; a frame's checksum was compared once `settle` says so.
+//! Invariants: what `peek` shows comes from one frame; once `settle` says so, a frame's checksum was compared.
 //! Limits: windows to 128 MiB, dictionaries to 8 MiB (the text asks for 8 MiB each), 256 KiB of buffers.
 //! Leaves to others: what the bytes mean (`read`).
 
@@ -19,7 +19,7 @@ use zstd::zstd_safe::{self, DCtx, DParameter, InBuffer, OutBuffer, ResetDirectiv
 /// How a file is compressed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Coding {
-    /// Not at all.
+    /// Uncompressed.
     Plain,
     /// gzip members (WARC 1.1 annex D).
     Gzip,
@@ -27,7 +27,7 @@ pub enum Coding {
     Zstd,
 }
 
-/// Departures from IIPC's zstd text that lose nothing.
+/// Harmless departures from IIPC's zstd text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FrameTraits {
     /// Frame_Content_Size is missing.
@@ -52,7 +52,7 @@ pub struct Source<R> {
     gzip: Decompress,
 }
 
-/// Where decoding stands.
+/// The state of decoding.
 #[derive(Clone, Copy, Default)]
 struct Frame {
     start: u64,
@@ -64,7 +64,7 @@ struct Frame {
 }
 
 impl<R: Read + Seek> Source<R> {
-    /// Looks at the first bytes to see the coding; loads a dictionary.
+    /// Detects the coding from the first bytes; loads a dictionary.
     pub fn open(mut input: R) -> Result<Source<R>, ReadError> {
         input.seek(SeekFrom::Start(0))?;
         let mut zstd = DCtx::try_create().ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
@@ -107,13 +107,13 @@ impl<R: Read + Seek> Source<R> {
         Ok(self.out.get(self.out_pos..).unwrap_or_default())
     }
 
-    /// Steps over `count` of the bytes that `peek` showed.
+    /// Skips `count` of the bytes that `peek` showed.
     pub fn consume(&mut self, count: usize) {
         self.out_pos = self.out.len().min(self.out_pos + count);
     }
 
-    /// Where the next byte comes from: its frame's offset in the file, and decoded bytes of the frame before it. Of
-    /// a plain file its own offset, and 0.
+    /// Where the next byte comes from: its frame's offset in the file, and decoded bytes of the frame before it. In a
+    /// plain file, its own offset and 0.
     pub fn position(&self) -> (u64, u64) {
         match self.coding {
             Coding::Plain => (self.frame.start + self.out_pos as u64, 0),
@@ -121,8 +121,8 @@ impl<R: Read + Seek> Source<R> {
         }
     }
 
-    /// When all bytes so far were consumed, finishes the frame they came from, its checksum included. Gives the
-    /// offset of the frame's end; `None`: the frame goes on.
+    /// When all bytes so far were consumed, finishes the frame they came from, its checksum included. Returns the
+    /// offset of the frame's end; `None`: the frame continues.
     pub fn settle(&mut self) -> Result<Option<u64>, ReadError> {
         if self.coding == Coding::Plain {
             return Ok(Some(self.position().0));
@@ -136,7 +136,7 @@ impl<R: Read + Seek> Source<R> {
         self.frame.traits
     }
 
-    /// Goes on decoding at `offset` of the file, where a frame (or record) has to start.
+    /// Continues decoding at `offset` of the file, where a frame (or record) must start.
     pub fn go_to(&mut self, offset: u64) -> io::Result<()> {
         self.input.seek(SeekFrom::Start(offset))?;
         (self.raw_offset, self.raw_pos, self.raw_len) = (offset, 0, 0);
@@ -144,7 +144,7 @@ impl<R: Read + Seek> Source<R> {
         Ok(())
     }
 
-    /// The same, without reading again what is in the buffer: a million places may be tried, or frames stepped over, a few bytes
+    /// The same, without reading buffered bytes again: a million places may be tried, or frames skipped, a few bytes
     /// apart.
     fn go_near(&mut self, offset: u64) -> io::Result<()> {
         if !self.is_in_buffer(offset) {
@@ -155,19 +155,19 @@ impl<R: Read + Seek> Source<R> {
         Ok(())
     }
 
-    /// Whether what is read at `offset` of the file is in the buffer, or comes next.
+    /// Whether the byte at `offset` of the file is in the buffer, or comes next.
     fn is_in_buffer(&self, offset: u64) -> bool {
         (self.raw_offset..=self.raw_offset + self.raw_len as u64).contains(&offset)
     }
 
-    /// Nothing is decoded yet; what comes begins at `offset`.
+    /// Resets decoding; the input continues at `offset`.
     fn begin_at(&mut self, offset: u64) {
         self.out_pos = 0;
         self.out.clear();
         self.frame = Frame { start: offset, end: offset, ..Frame::default() };
     }
 
-    /// Decodes a piece; `false`: the file is at its end, between frames.
+    /// Decodes a piece; `false`: the file ends, between frames.
     fn step(&mut self) -> Result<bool, ReadError> {
         self.frame.decoded_before += self.out.len() as u64;
         self.out.clear();
@@ -268,7 +268,7 @@ impl<R: Read + Seek> Source<R> {
         self.frame.end = self.raw_offset + self.raw_pos as u64;
     }
 
-    /// The dictionary frame in front; the file stands behind it afterwards.
+    /// Reads the leading dictionary frame; afterwards the file is positioned behind it.
     fn load_dictionary(&mut self) -> Result<(), ReadError> {
         self.want(8)?;
         let &[_, _, _, _, a, b, c, d, ..] = self.raw_rest() else {
@@ -306,7 +306,7 @@ impl<R: Read + Seek> Source<R> {
         Ok(end)
     }
 
-    /// Makes `raw_rest` at least `count` bytes long if the file has them; gives its length.
+    /// Makes `raw_rest` at least `count` bytes long if the file has them; returns its length.
     fn want(&mut self, count: usize) -> io::Result<usize> {
         if self.raw_len - self.raw_pos < count && self.raw_pos > 0 {
             self.raw.copy_within(self.raw_pos..self.raw_len, 0);
@@ -346,7 +346,7 @@ const MAGIC_BYTES: usize = 4;
 const FRAME_HEAD_BYTES_MAX: usize = 18;
 /// Bytes of each of the two buffers: one zstd block (RFC 8878 section 3.1.1.2.4).
 const BUFFER_BYTES: usize = 128 << 10;
-/// log2 of the largest window taken, in bytes.
+/// log2 of the largest window accepted, in bytes.
 const WINDOW_LOG_MAX: u32 = 27;
 const DICTIONARY_BYTES_MAX: u64 = 8 << 20;
 const GZIP_WINDOW_BITS: u8 = 15;
@@ -367,7 +367,7 @@ mod tests {
         [&[kind, 0x2a, 0x4d, 0x18][..], &(bytes.len() as u32).to_le_bytes(), bytes].concat()
     }
 
-    /// Every piece with the frame's offset that it comes from.
+    /// Every piece with the offset of the frame that it comes from.
     fn pieces(file: &[u8]) -> Result<Vec<(u64, Vec<u8>)>, ReadError> {
         let mut source = Source::open(Cursor::new(file))?;
         let mut pieces = Vec::new();
@@ -388,7 +388,7 @@ mod tests {
         let second = (file.len() - b.len()) as u64;
         assert_eq!(pieces(&file).expect("reads"), [(0, b"WARC/1.1 a".to_vec()), (second, b"b".to_vec())]);
         for end in 1..file.len() {
-            // Cut between frames there is nothing wrong; cut anywhere else there is.
+            // A file cut between frames is valid; cut anywhere else it is not.
             let between = [a.len(), a.len() + 17, file.len() - b.len()].contains(&end);
             assert_eq!(pieces(&file[..end]).is_ok(), between, "cut at {end}");
         }
@@ -420,7 +420,7 @@ mod tests {
     #[test]
     fn a_frame_within_a_damaged_frame_is_not_taken_for_one_of_the_file() {
         let inner = frame(b"WARC/1.1 within");
-        // Random bytes round it keep zstd from coding them, so the inner frame lies in the file as it is.
+        // Random bytes around it keep zstd from compressing them, so the inner frame appears unchanged in the file.
         let noise = Rng::new(1).bytes(8192);
         let outer = frame(&[b"WARC/1.1 ", &noise[..4096], &inner, &noise[4096..]].concat());
         assert!(memchr::memmem::find(&outer, &inner).is_some());

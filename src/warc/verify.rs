@@ -1,11 +1,11 @@
-//! Checks a segment and its index, and says which record is wrong where.
+//! Checks a segment and its index, and reports which record is wrong where.
 //!
-//! Decides what is a problem: a frame that does not decode or whose checksum is wrong; bytes that are no record; a
-//! record without a line end after it, with a line in its head that is no field, or without a field that every record must
-//! have (WARC 1.1 section 5: WARC-Type, WARC-Record-ID, WARC-Date, Content-Length); a digest that does not hold; a closed file
-//! without a record; an index that is unsorted, disagrees with the segment or, in a crawl, is missing. What is a note: departures of other writers that lose nothing
-//! (other line ends between records; no content size, no checksum, several records in a frame). Our own writer makes
-//! neither.
+//! Decides what is a problem: a frame that does not decode or whose checksum is wrong; bytes that are not a record; a
+//! record without a line end after it, with a line in its head that is not a field, or without a field that every
+//! record must have (WARC 1.1 section 5: WARC-Type, WARC-Record-ID, WARC-Date, Content-Length); a digest that does
+//! not match; a closed file without a record; an index that is unsorted, disagrees with the segment or, in a crawl,
+//! is missing. What is a note: harmless departures of other writers (other line ends between records; no content
+//! size, no checksum, several records in a frame). Our own writer causes neither.
 //! Limits: the first 1,000 problems are kept, the rest counted; an index of at most 1 GiB is compared.
 //! Leaves to others: printing (`cli`).
 
@@ -26,7 +26,7 @@ use super::source::Coding;
 /// What a check found.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct VerifyReport {
-    /// Records that could be read.
+    /// Records that were read.
     pub records: u64,
     /// Digests that were compared.
     pub digests: u64,
@@ -77,7 +77,7 @@ impl VerifyReport {
     }
 }
 
-/// Checks a file, and the `.cdxj` beside it, which in a crawl must be there.
+/// Checks a file, and the `.cdxj` next to it, which must exist in a crawl.
 pub fn verify_file(path: &Path) -> io::Result<VerifyReport> {
     let mut report = VerifyReport::default();
     let entries = match index_path(path).map(|index| open_index(&index, path)) {
@@ -93,10 +93,10 @@ pub fn verify_file(path: &Path) -> io::Result<VerifyReport> {
     Ok(report)
 }
 
-/// The index of `segment`; `None` where none is needed. An error says what is there instead.
+/// The index of `segment`; `None` if none is needed. An error describes what is there instead.
 fn open_index(index: &Path, segment: &Path) -> Result<Option<File>, String> {
     match index.metadata() {
-        // Nothing else is opened: a pipe would wait for a writer.
+        // Only files are opened: a pipe would wait for a writer.
         Ok(found) if !found.is_file() => Err("no file".to_owned()),
         Ok(_) => File::open(index).map(Some).map_err(|error| error.to_string()),
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.to_string()),
@@ -112,7 +112,7 @@ fn is_in_crawl(segment: &Path) -> bool {
     segment.parent().is_some_and(is_of_crawl)
 }
 
-/// The index that belongs to a segment: `X.cdxj` beside `X.warc.zst` or `X.warc.gz`.
+/// The index that belongs to a segment: `X.cdxj` next to `X.warc.zst` or `X.warc.gz`.
 pub fn index_path(segment: &Path) -> Option<std::path::PathBuf> {
     let name = segment.file_name()?.to_str()?;
     Some(segment.with_file_name(format!("{}{INDEX_SUFFIX}", warc_stem(name)?)))
@@ -121,7 +121,7 @@ pub fn index_path(segment: &Path) -> Option<std::path::PathBuf> {
 /// Lines of an index by the offset that they point to.
 pub type IndexEntries = HashMap<u64, (u64, IndexEntry)>;
 
-/// Reads an index; lines out of order, doubled or malformed are problems.
+/// Reads an index; unsorted, duplicate or malformed lines are problems.
 pub fn read_index(input: impl Read, report: &mut VerifyReport) -> io::Result<IndexEntries> {
     let mut entries = IndexEntries::new();
     let mut lines = BufReader::new(input.take(INDEX_BYTES_MAX));
@@ -147,7 +147,7 @@ pub fn read_index(input: impl Read, report: &mut VerifyReport) -> io::Result<Ind
     Ok(entries)
 }
 
-/// Checks the records of `input`, called `filename`, and that `entries` tell the truth about them.
+/// Checks the records of `input`, called `filename`, and that `entries` describe them correctly.
 pub fn verify<R: Read + Seek>(
     input: R,
     mut entries: Option<IndexEntries>,
@@ -196,7 +196,7 @@ pub fn verify<R: Read + Seek>(
             format!("index: no capture at offset {} for {}", entry.offset, entry.url),
         );
     }
-    // One that was just begun holds none, and nothing of it is wrong.
+    // A segment that was just begun has none; that is not a problem.
     if report.records == 0 && report.problem_count == 0 && !filename.ends_with(OPEN) {
         report.add(Location::Offset(0), "", "the file holds no record");
     }
@@ -250,9 +250,9 @@ fn check_entry(
         report.add(at, id, "index: no line for this capture");
         return;
     };
-    // Indexes of others do not have every member.
+    // Indexes of other writers lack some members.
     let is_same = |expected: &str, said: &str| said.is_empty() || said == expected;
-    // pywb and cdxj-indexer leave the algorithm's name out.
+    // pywb and cdxj-indexer omit the algorithm's name.
     let is_digest_equal = expected.digest == entry.digest || expected.digest.ends_with(&format!(":{}", entry.digest));
     for (name, is_equal) in [
         ("url", expected.url == entry.url),
@@ -260,7 +260,7 @@ fn check_entry(
         ("status", expected.status == entry.status),
         ("coding", is_same(&expected.coding, &entry.coding)),
         ("charset", is_same(&expected.charset, &entry.charset)),
-        // Others read the page for it.
+        // Other writers take it from the page.
         ("robotflags", expected.robotflags.is_empty() || is_same(&expected.robotflags, &entry.robotflags)),
         ("unavailable-after", is_same(&expected.unavailable_after, &entry.unavailable_after)),
         ("usage", is_same(&expected.usage, &entry.usage)),

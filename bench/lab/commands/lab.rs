@@ -1,9 +1,10 @@
-//! `ringcrawl-lab lab`: a graph crawled under every combination of partition, mode, order, K and rng seed, and measured; or the same measures
-//! of a real crawl.
+//! `ringcrawl-lab lab`: crawls a graph under every combination of partition, mode, order, K and rng seed, and
+//! measures each crawl; or takes the same measures of a real crawl.
 //!
-//! Decides: all that can be wrong is told before anything starts, and nothing is written then. With `--out` each row is in `lab.csv` as soon
-//! as its crawl is over, so Ctrl-C leaves those that are finished, and the figures of these are drawn.
-//! Exit codes: 0 done; 1 a crawl or a disk failed, the directory is damaged, or it was stopped; 2 an operator's mistake.
+//! Decides: every possible mistake is reported before anything starts, and then nothing is written. With `--out` each
+//! row is in `lab.csv` as soon as its crawl ends, so Ctrl-C leaves the finished rows, and their figures are drawn.
+//! Exit codes: 0 done; 1 a crawl or a disk failed, the directory is damaged, or it was stopped; 2 an operator's
+//! mistake.
 //! Leaves to others: crawls, measures and figures (`crate::experiment`), graphs (`crate::plan`).
 
 mod crawls_bar;
@@ -96,7 +97,7 @@ pub struct Lab {
     json: bool,
 }
 
-/// Says nothing of a crawl that is over.
+/// Arguments that have no meaning for a finished crawl.
 const CRAWLING: [&str; 12] = [
     "partition",
     "mode",
@@ -112,10 +113,10 @@ const CRAWLING: [&str; 12] = [
     "set",
 ];
 
-/// Refused here.
+/// Not supported by this command.
 const VECTOR: &str = PartitionBy::Vector.as_str();
 
-/// The longest that a crawl may have.
+/// The longest delay allowed.
 const DELAY_MAX: Duration = Duration::from_secs(86_400);
 
 /// Exit code and reason.
@@ -179,7 +180,7 @@ fn make(arguments: &Lab) -> Result<u8, Failed> {
     }
 }
 
-/// What there is to look at.
+/// The web to examine.
 enum Web {
     Graph(Box<PageGraph>),
     Crawled(Box<Row>, Losses),
@@ -198,13 +199,13 @@ impl Lab {
         }
     }
 
-    /// The configuration of each crawl; what is wrong with one is told.
+    /// The configuration of each crawl; an invalid one is reported.
     fn configs(&self, treatments: &[Treatment]) -> Result<Vec<Config>, Failed> {
         if let Some(order) = self.order.iter().find(|order| !ORDERS.iter().any(|(name, _)| name == *order)) {
             let names: Vec<&str> = ORDERS.iter().map(|(name, _)| *name).collect();
             return Err(mistake(format!("--order: {order:?} is none; there is {}", names.join(", "))));
         }
-        // Its file is to other numbers of shards than those here.
+        // Its file is for other numbers of shards than those here.
         if self.partition.iter().any(|word| word == VECTOR) {
             return Err(mistake(
                 "--partition: no file of an assignment is read here; site-gp and page-gp assign the graph's own sites and pages",
@@ -255,7 +256,7 @@ impl Lab {
         Ok(plan::read_synthetic(&model, self.graph.settings(), &mut memory, watch)?)
     }
 
-    /// There have to be as many pages as seeds, or crawls that are told apart would be the same.
+    /// There must be at least as many pages as seeds; otherwise crawls listed as different would be the same.
     fn check_seeds(&self, web: &GraphWeb) -> Result<(), Failed> {
         let pages = web.graph().pages() as u64;
         match self.seeds.iter().max().filter(|most| **most > pages && self.seeds.len() > 1) {
@@ -264,7 +265,7 @@ impl Lab {
         }
     }
 
-    /// The pages that the file of seeds names, if there is one.
+    /// The pages named in the file of seeds, if there is one.
     fn seeds_of_file(&self, web: &GraphWeb) -> Result<Option<Vec<u32>>, Failed> {
         let Some(file) = &self.seeds_file else { return Ok(None) };
         let seeds = boot::read_seeds(&[], std::slice::from_ref(file), SeedErrors::Refuse)
@@ -277,7 +278,7 @@ impl Lab {
     }
 }
 
-/// Each once, in order.
+/// Removes duplicates and keeps the order.
 fn once<T: Clone + PartialEq>(list: &[T]) -> Vec<T> {
     let mut kept: Vec<T> = Vec::new();
     for one in list {
@@ -328,7 +329,7 @@ fn crawl_all(
     let mut table = Table::new(arguments.out.as_deref())?;
     let bar = CrawlsBar::new(treatments.len());
     let mut rows: Vec<Row> = Vec::new();
-    // Of one rng seed and number of seeds after the other.
+    // Grouped by rng seed and number of seeds.
     let (mut begun, mut ground): (_, Option<(Vec<u32>, Ground)>) = (None, None);
     let mut ended_by = None;
     for (treatment, config) in treatments.iter().zip(configs).take_while(|_| !is_stopped()) {
@@ -342,7 +343,7 @@ fn crawl_all(
             ground = Some((seeds, of_seeds));
         }
         let Some((seeds, ground)) = &ground else { continue };
-        // As many as there are.
+        // The actual number of seeds.
         let treatment = &Treatment { seeds: Some(seeds.len() as u64), ..treatment.clone() };
         let url = |page: &u32| Url::parse(&web.graph().url(*page)).map_err(failed);
         let urls: Vec<Url> = seeds.iter().map(url).collect::<Result<_, _>>()?;

@@ -1,9 +1,11 @@
-//! `ringcrawl-lab plan`: which shard should get which site or page, by the links of an earlier crawl or of a file.
+//! `ringcrawl-lab plan`: assigns sites or pages to shards by the links of an earlier crawl or of a file.
 //!
-//! Decides: the table is printed unless only files are asked for. Notes on what the numbers mean stand above it, and below it which
-//! graph partitions are not within 5 %, and why. A bar shows long steps on a terminal, and nothing does anywhere else.
-//! Exit codes: 0 done; 1 METIS or a disk failed, or the directory is damaged, and the plan is from the rest; 2 an operator's mistake.
-//! Leaves to others: all that is computed (`crate::plan`).
+//! Decides: the table is printed unless only files are requested. Notes above it explain the numbers. Notes below it
+//! name the graph partitions that are not within 5 %, and why. A terminal gets a bar for long steps; other outputs
+//! get none.
+//! Exit codes: 0 done; 1 METIS or a disk failed, or the directory is damaged, and the plan covers the rest; 2 an
+//! operator's mistake.
+//! Leaves to others: all computation (`crate::plan`).
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _};
@@ -89,7 +91,7 @@ enum Key {
 }
 
 impl GraphArguments {
-    /// What is assigned, as the crawl is told.
+    /// The unit of assignment, in the crawl's terms.
     fn vector_unit(&self, unit: Unit) -> VectorUnit {
         match (unit, self.key) {
             (Unit::Page, _) => VectorUnit::Page,
@@ -115,7 +117,7 @@ impl GraphArguments {
 }
 
 impl Plan {
-    /// Which numbers of parts are compared.
+    /// The numbers of parts to compare.
     fn parts(&self) -> Vec<u16> {
         let has_files = self.vector.is_some() || (self.pagerank.is_some() || self.most_linked.is_some());
         let mut parts = if self.parts.is_empty() && !has_files { vec![8, 16, 32, 64] } else { self.parts.clone() };
@@ -124,7 +126,8 @@ impl Plan {
         parts
     }
 
-    /// Each list has a file of its own, or the last would be all that is left; on standard output they would be mixed.
+    /// Each list must have a file of its own: otherwise only the last would remain, and on standard output they would
+    /// be mixed.
     fn check_files(&self) -> Result<(), Failed> {
         let files = [("--vector", &self.vector), ("--pagerank", &self.pagerank), ("--most-linked", &self.most_linked)];
         let named: Vec<_> = files.iter().filter_map(|(name, file)| Some((name, file.as_deref()?))).collect();
@@ -140,7 +143,7 @@ impl Plan {
     }
 }
 
-/// Where a path leads.
+/// The path with links resolved.
 fn whole(path: &Path) -> PathBuf {
     path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned())
 }
@@ -162,7 +165,7 @@ pub fn run(arguments: &Plan) -> ExitCode {
     })
 }
 
-/// What is printed, and what is missing from it.
+/// The output, and what is missing from it.
 struct Made {
     text: String,
     losses: Losses,
@@ -188,7 +191,7 @@ fn make(arguments: &Plan, bar: &mut Bar) -> Result<Made, Failed> {
         let rows = plan::compare(&graph, &parts, arguments.seed, &mut memory, &mut |step| bar.show(step))?;
         text = if arguments.json { as_json(&graph, arguments.seed, &rows) } else { as_text(&graph, &rows) };
     }
-    // What it would take is the operator's to mend, what a disk says is not.
+    // You can provide more memory, but you cannot correct a disk's error.
     let unwritten = |error: PlanError| match error {
         PlanError::Memory { .. } => Failed::from(error),
         error => Failed(FAILED, error.to_string()),
@@ -230,7 +233,7 @@ fn read(arguments: &Plan, memory: &mut Memory, bar: &mut Bar) -> Result<(PageGra
     Ok(plan::read_stored(&segments, config, arguments.graph.settings(), memory, watch)?)
 }
 
-/// Tells what could not be read; the exit code.
+/// Reports what could not be read; returns the exit code.
 pub(super) fn tell_losses(losses: &Losses) -> u8 {
     let Losses { damaged, unread, bodiless } = losses;
     for (count, what) in [
@@ -351,7 +354,7 @@ fn as_text(graph: &PageGraph, rows: &[Row]) -> String {
     text
 }
 
-/// What is shown of long steps.
+/// The display of long steps.
 pub(super) struct Bar {
     bar: Option<ProgressBar>,
     what: &'static str,
@@ -361,7 +364,7 @@ impl Bar {
     pub(super) fn new(is_terminal: bool) -> Bar {
         let bar = is_terminal.then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
-            // A template that does not parse is a slip in this file; the plain bar is no reason to stop.
+            // A template that does not parse is a bug in this file; the command continues with the plain bar.
             if let Ok(style) =
                 ProgressStyle::with_template("{spinner:.cyan} {msg:16} {bar:40.cyan/black} {percent:>3} %")
             {
@@ -383,7 +386,7 @@ impl Bar {
         bar.tick();
     }
 
-    /// Takes it away; what follows is the result's.
+    /// Removes it; the result follows.
     pub(super) fn clear(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

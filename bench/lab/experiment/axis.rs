@@ -1,16 +1,16 @@
-//! An axis of a figure: where its marks stand and what they say.
+//! An axis of a figure: positions and labels of its ticks.
 //!
-//! Decides: marks are round numbers from 0, powers of ten, or the numbers of shards that there are.
+//! Decides: ticks are round numbers from 0, powers of ten, or the numbers of shards in the data.
 
 use std::ops::Range;
 
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 
-/// An axis with marks of our choice.
+/// An axis with ticks of our choice.
 pub struct Axis {
-    /// From where to where it goes.
+    /// Its range.
     pub range: Range<f64>,
-    /// Where its marks are.
+    /// Positions of its ticks.
     pub ticks: Vec<f64>,
 }
 
@@ -38,7 +38,7 @@ impl ValueFormatter<f64> for Axis {
     }
 }
 
-/// Round numbers from 0 until all of `values` are passed.
+/// Round numbers from 0 until all of `values` are covered.
 pub fn ticks(values: impl Iterator<Item = f64>) -> Vec<f64> {
     let most = values.filter(|value| value.is_finite()).fold(0.0, f64::max).max(1e-6);
     let magnitude = 10f64.powf((most / 5.0).log10().floor());
@@ -47,7 +47,7 @@ pub fn ticks(values: impl Iterator<Item = f64>) -> Vec<f64> {
     (0..=(most / step - 1e-9).ceil() as u32).map(|count| f64::from(count) * step).collect()
 }
 
-/// The powers of ten round these logarithms, as logarithms, and from where to where they go.
+/// The powers of ten around these logarithms, as logarithms, and the range they span.
 pub fn powers_of_ten(logarithms: impl Iterator<Item = f64>) -> (Vec<f64>, Range<f64>) {
     let (least, most) =
         logarithms.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), it| (least.min(it), most.max(it)));
@@ -57,14 +57,14 @@ pub fn powers_of_ten(logarithms: impl Iterator<Item = f64>) -> (Vec<f64>, Range<
     (ticks, first..last + 0.1)
 }
 
-/// A power of ten by its logarithm.
+/// Formats a power of ten by its logarithm.
 pub fn power(logarithm: f64) -> String {
     let number = 10f64.powf(logarithm);
     let digits = if logarithm < 0.0 { (-logarithm).ceil() as usize } else { 0 };
     format!("{number:.digits$}")
 }
 
-/// The numbers of shards that there are, as logarithms.
+/// The numbers of shards in the data, as logarithms.
 pub fn shards_ticks(values: impl Iterator<Item = f64>) -> Vec<f64> {
     let mut all: Vec<f64> = values.map(|value| value.max(1.0).log2()).collect();
     all.sort_by(f64::total_cmp);
@@ -72,12 +72,12 @@ pub fn shards_ticks(values: impl Iterator<Item = f64>) -> Vec<f64> {
     all
 }
 
-/// Where the last mark is.
+/// The last tick.
 pub fn last(ticks: &[f64]) -> f64 {
     ticks.last().copied().filter(|last| *last > 0.0).unwrap_or(1.0)
 }
 
-/// A number without digits that say nothing.
+/// A number without insignificant digits.
 pub fn told(number: f64) -> String {
     let text = format!("{number:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

@@ -1,8 +1,10 @@
-//! One crawl of an experiment: production's shards over the web of a graph, on a virtual clock. The third pump.
+//! One crawl of an experiment: production's shards over the web of a graph, on a virtual clock. The third event loop.
 //!
-//! Decides: what happens at one instant is seen in the order in which it was caused, so that a seed gives one crawl. A message takes
-//! [`MESSAGE_TIME`], a name server [`NAME_TIME`], a host as long as the seed says; disks take no time and keep nothing.
-//! Unlike the simulator of the tests, which looks for what must never happen, it is to be fast, and nothing fails in it.
+//! Decides: events at one instant are handled in the order in which they were caused, so that a seed gives one crawl.
+//! A message takes [`MESSAGE_TIME`], a name server [`NAME_TIME`], a host as long as the seed says; disks take no time
+//! and keep nothing.
+//! Unlike the simulator of the tests, which searches for forbidden behaviour, it is built for speed, and nothing
+//! fails in it.
 //! Leaves to others: what is measured (`measures`).
 
 use std::cmp::Reverse;
@@ -33,58 +35,58 @@ use ringcrawl_warc::CaptureWriter;
 pub struct Setting<'a> {
     /// The web.
     pub web: &'a GraphWeb,
-    /// Its configuration; partition and mode are among it.
+    /// Its configuration, including partition and mode.
     pub config: Config,
     /// Number of shards.
     pub shards: u16,
     /// Draws hosts' latencies, and is the crawl's secret.
     pub rng_seed: u64,
-    /// Where it begins.
+    /// The seed URLs.
     pub seeds: &'a [Url],
-    /// Where URLs are, if the configuration alone does not say it.
+    /// The assignment of URLs to shards, if the configuration alone does not determine it.
     pub partition: Option<Partition>,
-    /// What URLs are worth, where they go by that.
+    /// The ranks of URLs, if the order depends on them.
     pub ranks: Arc<Ranks>,
-    /// URLs that are sent once.
+    /// URLs that are sent only once.
     pub replicated: Replicated,
 }
 
-/// A page that was fetched.
+/// A fetched page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fetch {
-    /// Which.
+    /// Its number.
     pub page: u32,
-    /// By which shard.
+    /// The shard that fetched it.
     pub shard: u16,
-    /// When its last byte came, since the crawl's begin.
+    /// When its last byte came, since the start of the crawl.
     pub at: Duration,
     /// Bytes of its body.
     pub bytes: u64,
 }
 
-/// What was seen of a crawl.
+/// Observations of a crawl.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Observed {
-    /// Pages as they came.
+    /// Pages in the order of their arrival.
     pub fetches: Vec<Fetch>,
-    /// Links to pages of other shards that were found.
+    /// Links found to pages of other shards.
     pub links_crossing: u64,
     /// URLs sent to other shards.
     pub urls_sent: u64,
-    /// Bytes of the messages that they were sent in.
+    /// Bytes of the messages that carried them.
     pub bytes_sent: u64,
 }
 
-/// Is told how many pages were fetched; `false`: to stop.
+/// Receives the number of pages fetched; returns `false` to stop.
 pub type Proceed<'a> = &'a mut dyn FnMut(u64) -> bool;
 
-/// Why a crawl did not come to its end.
+/// Why a crawl did not finish.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CrawlError {
-    /// It was told to stop.
+    /// The caller stopped it.
     #[error("stopped")]
     Stopped,
-    /// A shard failed, or waits for nothing: a fault of ringcrawl.
+    /// A shard failed, or waits for an event that never comes: a bug in ringcrawl.
     #[error("a crawl failed: {0}")]
     Failed(String),
 }
@@ -120,16 +122,16 @@ struct Crawl<'a> {
     writer: CaptureWriter,
     supervisor: Supervisor,
     partition: Partition,
-    /// When it is told next how much waits in each shard.
+    /// When it next learns how much waits in each shard.
     next_note: Instant,
     pages_max: u64,
     phase: Phase,
     clock: WallClock,
     now: Instant,
-    /// What is to happen, the first on top.
+    /// Future events, the next one on top.
     events: BinaryHeap<Reverse<Due>>,
     numbered: u64,
-    /// Shards that something happened to since their last turn.
+    /// Shards with new events since their last turn.
     awake: Vec<bool>,
     /// The order of their turns.
     turns: Vec<usize>,
@@ -138,17 +140,17 @@ struct Crawl<'a> {
     observed: Observed,
 }
 
-/// Something that is to happen.
+/// A future event.
 enum Event {
     /// A response has come.
     Fetched(usize, Rc<FetchJob>),
-    /// A name server answers that a host of this name has this address.
+    /// A name server returns the address of a host with this name.
     Answered(usize, u64, DnsAnswer),
-    /// A message of a shard gets to another one.
+    /// A message of one shard reaches another.
     Delivered { from: u16, to: u16, bytes: Vec<u8> },
 }
 
-/// When it is to happen, and as which of all.
+/// When an event is due, and its sequence number.
 struct Due {
     at: Instant,
     number: u64,
@@ -223,7 +225,8 @@ impl<'a> Crawl<'a> {
         })
     }
 
-    /// Every shard that is awake gets its turn, in an order that is drawn: who comes first at one instant gets a host that several ask.
+    /// Gives every awake shard its turn, in a random order: of several shards that want the same host at one instant,
+    /// the first gets it.
     fn turn(&mut self) -> Result<(), CrawlError> {
         let mut turns = std::mem::take(&mut self.turns);
         turns.clear();
@@ -271,9 +274,9 @@ impl<'a> Crawl<'a> {
                 let page = Box::new(reading.read(&mut self.writer));
                 self.shards[index].handle(self.now, Input::Read(page));
             }
-            // No dictionary pays where nothing is kept.
+            // A dictionary is useless when nothing is kept.
             Effect::Train(_) => self.shards[index].handle(self.now, Input::Trained(None)),
-            // No fetch takes so long.
+            // No fetch takes that long.
             Effect::Hurry(_) | Effect::Note(_) => {}
             Effect::End(Ok(())) => self.ended[index] = true,
             Effect::End(Err(why)) => return Err(CrawlError::Failed(why)),
@@ -281,7 +284,8 @@ impl<'a> Crawl<'a> {
         Ok(())
     }
 
-    /// The housekeeping thread looks where it may see something: when nothing is on its way, or enough was fetched.
+    /// The housekeeping thread looks when there may be something to see: when nothing is in flight, or enough was
+    /// fetched.
     fn supervise(&mut self) {
         if let Some(owners) = self.partition.owners().filter(|_| self.now >= self.next_note) {
             let queued = self.shards.iter_mut().map(|shard| shard.stats().queued);
@@ -294,7 +298,7 @@ impl<'a> Crawl<'a> {
             return;
         }
         let reports: Vec<ShardReport> = self.shards.iter().map(Shard::report).collect();
-        // A quiet crawl is over when it is seen twice.
+        // A quiet crawl ends when it is seen quiet twice.
         for _ in 0..2 {
             let phase = self.supervisor.look(Observation {
                 is_uneven: false,
@@ -314,7 +318,7 @@ impl<'a> Crawl<'a> {
         }
     }
 
-    /// The clock goes on to what happens next.
+    /// Advances the clock to the next event.
     fn advance(&mut self) -> Result<(), CrawlError> {
         if self.awake.contains(&true) {
             return Ok(());
@@ -364,11 +368,11 @@ impl<'a> Crawl<'a> {
     }
 }
 
-/// Of the housekeeping thread.
+/// Interval of the housekeeping thread.
 const LOOK: Duration = Duration::from_millis(25);
-/// How long a message is on its way.
+/// Transit time of a message.
 const MESSAGE_TIME: Duration = Duration::from_millis(1);
-/// How long a name server takes, and how long its answers hold.
+/// Response time of a name server, and the time to live of its answers.
 const NAME_TIME: Duration = Duration::from_millis(20);
 const NAME_HOLDS: Duration = Duration::from_secs(7 * 86_400);
 const TICK: Duration = Duration::from_micros(1);

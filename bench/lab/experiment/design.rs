@@ -1,9 +1,10 @@
-//! What an experiment crawls: every combination of its axes, one after another.
+//! The crawls of an experiment: every combination of its axes, one after another.
 //!
-//! Decides: the configuration of a crawl is production's default, but for what would hide the effect of the axes ([`base`]); then what
-//! the operator sets, then the combination. Seeds are drawn from all pages, by the rng seed alone: all combinations of one rng seed begin alike.
-//! An order is a name and the keys that it sets.
-//! Leaves to others: arguments (`cli::lab`).
+//! Decides: the configuration of a crawl is production's default, except for what would hide the effect of the axes
+//! ([`base`]); then the operator's settings apply, then the combination. Seeds are drawn from all pages, by the rng
+//! seed alone: all combinations of one rng seed start with the same pages. An order is a name and the keys that it
+//! sets.
+//! Leaves to others: arguments (`commands::lab`).
 
 use std::collections::BTreeSet;
 
@@ -12,7 +13,7 @@ use ringcrawl_base::Rng;
 use ringcrawl_base::time::Duration;
 use ringcrawl_config::{Config, ConfigError, PartitionBy, TrapDetection};
 
-/// Orders in which URLs are fetched: a name, and what it sets.
+/// Orders in which URLs are fetched: a name, and the keys it sets.
 pub const ORDERS: &[(&str, &[(&str, &str)])] = &[
     ("breadth-first", &[("frontier.order", "breadth-first")]),
     ("depth-first", &[("frontier.order", "depth-first")]),
@@ -22,13 +23,13 @@ pub const ORDERS: &[(&str, &[(&str, &str)])] = &[
     (PAGERANK, &[("frontier.order", "rank"), ("frontier.ranks", OF_GRAPH)]),
 ];
 
-/// The order by the graph's own PageRank, as if an earlier crawl had known it.
+/// The order by the graph's own PageRank, as if known from an earlier crawl.
 pub const PAGERANK: &str = "pagerank";
 
-/// Partitions by the graph itself, as if an earlier crawl had known it: a name, and what METIS divides.
+/// Partitions by the graph itself, as if known from an earlier crawl: a name, and the unit that METIS divides.
 pub const PLANNED: &[(&str, Unit)] = &[("site-gp", Unit::Site), ("page-gp", Unit::Page)];
 
-/// In place of a file.
+/// Stands in for a file.
 const OF_GRAPH: &str = "the graph's own";
 
 /// The axes.
@@ -42,7 +43,7 @@ pub struct Design {
     pub orders: Vec<String>,
     /// Numbers of seeds.
     pub seeds: Vec<u64>,
-    /// Numbers of pages after which a crawl ends; 0: when it has all.
+    /// Numbers of pages after which a crawl ends; 0: when it has fetched all.
     pub limits: Vec<u64>,
     /// Numbers of shards.
     pub shards: Vec<u16>,
@@ -59,9 +60,9 @@ pub struct Treatment {
     pub mode: String,
     /// Name of the order.
     pub order: String,
-    /// Seeds to begin with; of a real crawl not told.
+    /// Number of seeds; not known for a real crawl.
     pub seeds: Option<u64>,
-    /// Pages after which it ends; 0: when it has all.
+    /// Pages after which it ends; 0: when it has fetched all.
     pub limit: u64,
     /// K.
     pub shards: u16,
@@ -70,7 +71,7 @@ pub struct Treatment {
 }
 
 impl Design {
-    /// All combinations; those of one rng seed and number of seeds stand together.
+    /// All combinations; those of one rng seed and number of seeds are adjacent.
     pub fn treatments(&self) -> Vec<Treatment> {
         let mut all = Vec::new();
         let begins =
@@ -99,12 +100,12 @@ impl Design {
 }
 
 impl Treatment {
-    /// What METIS divides for it, if its partition is by the graph.
+    /// What METIS divides for it, if its partition depends on the graph.
     pub fn planned(&self) -> Option<Unit> {
         PLANNED.iter().find(|(name, _)| *name == self.partition).map(|(_, unit)| *unit)
     }
 
-    /// Its configuration: `config` with the combination.
+    /// Its configuration: `config` with the combination applied.
     pub fn config(&self, config: &Config) -> Result<Config, ConfigError> {
         let mut config = config.clone();
         match self.planned() {
@@ -121,8 +122,8 @@ impl Treatment {
     }
 }
 
-/// The configuration that an experiment begins with. Hosts and sites are asked every `delay`; no limit cuts the graph off, nothing is
-/// deferred but by the mode, nothing is stored, and how fast a host answers says nothing of its delay.
+/// The base configuration of an experiment. Hosts and sites get a request every `delay`. No limit cuts the graph off,
+/// only the mode defers URLs, nothing is stored, and the speed of a host does not affect its delay.
 pub fn base(delay: Duration) -> Config {
     let mut config = Config::default();
     config.agent.name = "ringcrawl-lab".to_owned();
@@ -145,13 +146,13 @@ pub fn base(delay: Duration) -> Config {
     config
 }
 
-/// So many different pages of the graph, drawn by `rng_seed`; all where there are not more.
+/// Draws `count` different pages of the graph by `rng_seed`; all if there are no more than that.
 pub fn draw_seeds(graph: &PageGraph, count: usize, rng_seed: u64) -> Vec<u32> {
     let pages = graph.pages();
     if count >= pages {
         return graph.all().collect();
     }
-    // Floyd's way to a sample: Bentley and Floyd, "A Sample of Brilliance" (CACM 30/9, 1987).
+    // Floyd's sampling algorithm: Bentley and Floyd, "A Sample of Brilliance" (CACM 30/9, 1987).
     let (mut rng, mut drawn) = (Rng::new(rng_seed), BTreeSet::new());
     for last in pages - count..pages {
         let page = rng.index(last + 1) as u32;

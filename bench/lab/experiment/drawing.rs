@@ -1,11 +1,12 @@
-//! Figures of an experiment as a paper could print them: SVG and PNG.
+//! Draws the figures of an experiment for print: SVG and PNG.
 //!
-//! Decides: series differ by mark and by dashes, not by colour alone, so that they can be told apart in grey; a bar shows the least and the
-//! greatest of a point's values.
-//! Why a font of our own: the PNGs' letters would otherwise need a library of the system to find one (fontconfig, FreeType). DejaVu Sans, cut
-//! down to ASCII, has 10 kB and may be passed on (`font/LICENSE`). SVGs leave the font to whoever shows them.
-//! Invariant: a file that could not be written whole is not left behind.
-//! Limits: as many series as there are marks are told apart.
+//! Decides: series differ by mark and by dashes, not by colour alone, so that they can be distinguished in grey. A
+//! bar shows the minimum and maximum of a point's values.
+//! Why a font of our own: text in a PNG would otherwise need a system library to find a font (fontconfig, FreeType).
+//! DejaVu Sans, reduced to ASCII, has 10 kB and may be redistributed (`font/LICENSE`). SVGs leave the font to the
+//! viewer.
+//! Invariant: an incompletely written file is not left behind.
+//! Limits: the number of marks bounds the number of distinguishable series.
 
 use std::path::Path;
 use std::sync::Once;
@@ -23,7 +24,7 @@ use super::figures::{Figure, Points, Series};
 /// What could not be written, in words.
 pub fn draw(figure: &Figure, folder: &Path) -> Result<(), String> {
     static FONT: Once = Once::new();
-    // One that is not read leaves figures without letters, which the drawing tells.
+    // If it cannot be read, figures have no text, and drawing reports that.
     FONT.call_once(|| drop(register_font("sans-serif", FontStyle::Normal, FONT_BYTES)));
     let path = |ending: &str| folder.join(format!("{}.{ending}", figure.name));
     whole(&path("svg"), |path| draw_on(&SVGBackend::new(path, SIZE).into_drawing_area(), figure, 1))?;
@@ -31,7 +32,7 @@ pub fn draw(figure: &Figure, folder: &Path) -> Result<(), String> {
     whole(&path("png"), |path| draw_on(&BitMapBackend::new(path, size).into_drawing_area(), figure, PNG_SCALE))
 }
 
-/// Draws a file, or leaves none.
+/// Draws a file completely, or leaves none.
 fn whole(path: &Path, draw: impl FnOnce(&Path) -> Result<(), String>) -> Result<(), String> {
     draw(path).map_err(|error| {
         let _ = std::fs::remove_file(path);
@@ -131,7 +132,7 @@ fn draw_on<'a, DB: DrawingBackend + 'a>(
     root.present().map_err(words)
 }
 
-/// The corner with the least of the lines, for the legend: `x` and `y` become shares of their axes.
+/// The corner with the fewest points, for the legend: `x` and `y` map values to shares of their axes.
 fn free_corner(series: &[Series], x: impl Fn(f64) -> f64, y: impl Fn(f64) -> f64) -> SeriesLabelPosition {
     let mut places = Vec::new();
     for series in series {
@@ -159,7 +160,7 @@ fn free_corner(series: &[Series], x: impl Fn(f64) -> f64, y: impl Fn(f64) -> f64
     best.map_or(SeriesLabelPosition::LowerRight, |(corner, ..)| corner)
 }
 
-/// The outline of a series' mark round `at`: a circle, a square or a triangle, closed.
+/// The outline of a series' mark around `at`: a circle, a square or a triangle, closed.
 fn outline(at: (i32, i32), index: usize, size: i32) -> Vec<(i32, i32)> {
     let corners = match index % 3 {
         0 => {
@@ -173,14 +174,14 @@ fn outline(at: (i32, i32), index: usize, size: i32) -> Vec<(i32, i32)> {
     corners.iter().map(|(x, y)| (at.0 + (x * times).round() as i32, at.1 + (y * times).round() as i32)).collect()
 }
 
-/// What fills it: its colour or nothing.
+/// The fill of the mark: its colour or none.
 fn filling(index: usize, colour: RGBColor) -> ShapeStyle {
     if index % 6 < 3 { colour.filled() } else { WHITE.filled() }
 }
 
 const FONT_BYTES: &[u8] = include_bytes!("font/DejaVuSans-ascii.ttf");
 const SIZE: (u32, u32) = (720, 480);
-/// A PNG has so many times as many pixels each way.
+/// Factor by which a PNG has more pixels in each direction.
 const PNG_SCALE: u32 = 2;
 /// From dark to light, so that they differ in grey.
 const COLOURS: [RGBColor; 6] = [
@@ -191,5 +192,5 @@ const COLOURS: [RGBColor; 6] = [
     RGBColor(60, 150, 90),
     RGBColor(200, 140, 40),
 ];
-/// Pixels of line and gap; without a gap it is whole.
+/// Pixels of line and gap; without a gap the line is solid.
 const DASHES: [(u32, u32); 4] = [(1, 0), (10, 5), (3, 4), (16, 3)];

@@ -1,7 +1,7 @@
-//! What the figures of an experiment show: which column is drawn against which.
+//! The content of an experiment's figures: which column is drawn against which.
 //!
-//! Decides: one figure for each combination of the other axes. A point is the mean over the rng seeds, with the least and the greatest beside
-//! it.
+//! Decides: one figure for each combination of the other axes. A point is the mean over the rng seeds, with minimum
+//! and maximum.
 //! Leaves to others: how they look (`super::drawing`).
 
 use std::collections::BTreeMap;
@@ -12,15 +12,16 @@ use super::measures::SHARES;
 /// A figure.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Figure {
-    /// Its files' name, without `.svg` and `.png`.
+    /// Its file name, without `.svg` and `.png`.
     pub name: String,
-    /// Above it.
+    /// The title above it.
     pub title: String,
-    /// What stands below, and what at the side.
+    /// The labels of the x and y axes.
     pub axes: [String; 2],
     /// Whether x is a number of shards, drawn as its logarithm.
     pub is_of_shards: bool,
-    /// Whether y is drawn as its logarithm, as the lines lie orders of magnitude apart; points at 0 are left out.
+    /// Whether y is drawn as its logarithm, because the lines are orders of magnitude apart; points at 0 are left
+    /// out.
     pub is_of_orders: bool,
     /// The lines.
     pub series: Vec<Series>,
@@ -29,9 +30,9 @@ pub struct Figure {
 /// A line of a figure.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Series {
-    /// What the legend says.
+    /// Its name in the legend.
     pub name: String,
-    /// x, mean of y, least and greatest y.
+    /// x, then mean, minimum and maximum of y.
     pub points: Vec<(f64, [f64; 3])>,
 }
 
@@ -39,7 +40,7 @@ pub struct Series {
 pub(super) type Points = Vec<(f64, f64)>;
 /// Rows, each with its points.
 type Drawn<'a> = Vec<(&'a Row, Points)>;
-/// Points of one place in a series: by K, by the limit of pages, and by their place in their row.
+/// Points at one position of a series: by K, by the limit of pages, and by their position in their row.
 type Places = BTreeMap<(u64, u64, usize), Points>;
 /// Another axis of the experiment, by its word in a row.
 type Word = fn(&Row) -> String;
@@ -177,7 +178,7 @@ fn split(name: &str, title: &str, axes: [&str; 2], by: Word, of: [Word; 4], rows
         }
         let named = words.iter().zip(told).filter(|(_, told)| *told);
         let suffix: String = named.map(|(word, _)| format!("-{}", word.replace(' ', "-"))).collect();
-        // Numbers that all figures have in common are no news.
+        // Numbers common to all figures are left out.
         let is_word = |word: &str| !word.contains(' ') && !word.is_empty();
         let shown = words.iter().zip(told).filter(|(word, told)| is_word(word) || *told && !word.is_empty());
         let shown: Vec<&str> = shown.map(|(word, _)| word.as_str()).collect();
@@ -195,9 +196,9 @@ fn split(name: &str, title: &str, axes: [&str; 2], by: Word, of: [Word; 4], rows
     all.iter().map(figure).collect()
 }
 
-/// The figure whose lines may lie far apart.
+/// The figure whose lines may be far apart.
 const EXCHANGE: &str = "exchange";
-/// So far that some would lie on the axis.
+/// Ratio above which some lines would lie on the axis.
 const MAGNITUDES_APART: f64 = 50.0;
 
 #[cfg(test)]
@@ -224,7 +225,7 @@ mod tests {
         rows[5].overlap = 2.5;
         let all = figures(&rows);
         let names: Vec<&str> = all.iter().map(|figure| figure.name.as_str()).collect();
-        // Balance and communication have a figure for each mode, where there are several.
+        // Balance and communication have a figure for each mode, if there are several.
         let expected = [
             "coverage",
             "overlap",
@@ -286,7 +287,7 @@ mod tests {
         draw(&exchange(&rows), folder.path()).expect("drawn");
         let svg = std::fs::read_to_string(folder.path().join("exchange.svg")).expect("a file");
         assert!(svg.contains("0.01") && svg.contains("10\n"), "{svg}");
-        // Two numbers of seeds: a figure for each, and a line for each in that of rates.
+        // Two numbers of seeds: a figure for each, and a line for each in the figure of rates.
         rows.push(Row { seeds: Some(20), ..rows[3].clone() });
         let names: Vec<String> = figures(&rows).into_iter().map(|figure| figure.name).collect();
         assert!(names.contains(&"exchange-10-seeds".to_owned()) && names.contains(&"exchange-20-seeds".to_owned()));

@@ -1,6 +1,7 @@
-//! A disk for experiments: it says that all is written, and keeps nothing but what the shard reads again.
+//! A disk for experiments: it reports every write as done, and keeps only what the shard reads again.
 //!
-//! Decides: every operation is done at once. Segments and logs are forgotten, blocks of the spool are kept until they are read.
+//! Decides: every operation completes at once. Segments and logs are dropped, blocks of the spool are kept until they
+//! are read.
 //! Invariants: a block is read once.
 
 use std::collections::HashMap;

@@ -1,9 +1,10 @@
 //! A web that is a graph: each page answers with HTML whose links are those of the graph.
 //!
-//! Decides: a page without a URL has a made-up one ([`PageGraph::url`]). No site has a robots.txt (404). A host answers always after the
-//! same time, which the seed draws, so that an experiment has the same clock for each of its crawls. Nothing fails.
+//! Decides: a page without a URL has a made-up one ([`PageGraph::url`]). No site has a robots.txt (404). A host
+//! always answers after the same time, which the seed draws, so that all crawls of an experiment see the same timing.
+//! Nothing fails.
 //! Invariants: the same graph, seed and URL give the same bytes and times.
-//! Limits: URLs are known by 64 bits of their hash; two of one hash would be one page.
+//! Limits: URLs are identified by 64 bits of their hash; two with the same hash would be one page.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -41,18 +42,18 @@ impl GraphWeb {
         self.by_url.get(&xxh3_64(url.as_bytes())).copied()
     }
 
-    /// How long a host takes to answer, where the seed is `rng_seed`.
+    /// How long a host takes to answer with the seed `rng_seed`.
     pub(super) fn latency(host: &str, rng_seed: u64) -> Duration {
         LATENCY_MIN + Duration::from_micros(xxh3_64_with_seed(host.as_bytes(), rng_seed) % LATENCY_MICROS)
     }
 
-    /// Where a host is: each has an address of its own, but for chance.
+    /// The address of a host: each has its own, except by chance.
     pub(super) fn address(host: &str) -> IpAddr {
         let [_, one, two, three, ..] = xxh3_64(host.as_bytes()).to_be_bytes();
         IpAddr::V4(Ipv4Addr::new(10, one, two, three))
     }
 
-    /// What a job brings, and of which page.
+    /// The response to a job, and its page.
     pub(super) fn answer(
         &self,
         job: &FetchJob,
@@ -79,7 +80,7 @@ impl GraphWeb {
         body.extend_from_slice(b"<!doctype html>\n");
         for target in self.graph.targets_of(page) {
             body.extend_from_slice(b"<a href=\"");
-            // No URL in the crawler's own form holds a quotation mark.
+            // No URL in the crawler's own form contains a quotation mark.
             for byte in self.graph.url(*target).bytes() {
                 match byte {
                     b'&' => body.extend_from_slice(b"&amp;"),
@@ -94,7 +95,7 @@ impl GraphWeb {
         bytes
     }
 
-    /// What a page weighs: its bytes as the graph has them, or those of the HTML that stands for it.
+    /// The size of a page: its bytes in the graph, or those of its generated HTML.
     pub(super) fn bytes_of(&self, page: u32, response: &Transaction) -> u64 {
         match self.graph.has_bytes() {
             true => self.graph.weights(page)[0],
@@ -105,5 +106,5 @@ impl GraphWeb {
 
 const NOT_FOUND: &[u8] = b"HTTP/1.1 404 Not Found\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\nnone\n";
 const LATENCY_MIN: Duration = Duration::from_millis(20);
-/// Up to so much more.
+/// Maximum random addition.
 const LATENCY_MICROS: u64 = 200_000;

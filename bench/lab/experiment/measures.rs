@@ -1,12 +1,12 @@
-//! What the papers measure of a crawl.
+//! Measures a crawl as the papers do.
 //!
-//! Decides: of Cho and Garcia-Molina, "Parallel Crawlers" (2002), section 3: N pages fetched, I of them different, U reachable from the seeds;
-//! overlap (N − I)/I, coverage I/U, quality |A ∩ P|/|P| with A the first pages fetched and P as many pages with the most backlinks
-//! within U, communication as URLs sent a page. Of Cambazoglu, Turk and Aykanat (2004): bytes sent, balance as the fullest shard over
-//! the average one.
-//! Quality is told for P of 10, 20, … 100 % of U. Pages of equal backlinks are ranked by a hash of their number, as no paper says how.
-//! A page that was fetched twice is one page of A, and takes two places in it.
-//! Invariants: counts are whole numbers, and a seed gives the same ones each time; ratios are made of them.
+//! Decides: from Cho and Garcia-Molina, "Parallel Crawlers" (2002), section 3: N pages fetched, I of them different,
+//! U reachable from the seeds; overlap (N − I)/I, coverage I/U, quality |A ∩ P|/|P| with A the first pages fetched
+//! and P as many pages with the most backlinks within U, communication as URLs sent a page. From Cambazoglu, Turk and
+//! Aykanat (2004): bytes sent, balance as the fullest shard over the average one.
+//! Quality is given for P of 10, 20, … 100 % of U. Pages with equal backlinks are ranked by a hash of their number,
+//! as no paper specifies how. A page that was fetched twice is one page of A, and takes two places in it.
+//! Invariants: counts are whole numbers, and a seed always gives the same ones; ratios are computed from them.
 
 use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_64;
@@ -15,13 +15,13 @@ use super::Treatment;
 use super::crawl::{Fetch, Observed};
 use crate::plan::PageGraph;
 
-/// Shares of U, in percent, of which the quality is told.
+/// Shares of U, in percent, for which the quality is given.
 pub const SHARES: [u64; 10] = [10, 20, 30, 40, 50, 60, 70, 80, 90, 100];
 
-/// What a crawl is measured against: what can be reached, and its ranks.
+/// The reference for a crawl: the reachable pages and their ranks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ground {
-    /// The place of each page among those that can be reached, the one with most backlinks first; [`NOWHERE`] for the others.
+    /// The rank of each reachable page, the one with most backlinks first; [`NOWHERE`] for the others.
     rank: Vec<u32>,
     reachable: u64,
 }
@@ -29,7 +29,7 @@ pub struct Ground {
 const NOWHERE: u32 = u32::MAX;
 
 impl Ground {
-    /// What can be reached from `seeds`.
+    /// The pages reachable from `seeds`.
     pub fn new(graph: &PageGraph, seeds: &[u32]) -> Ground {
         let (mut rank, mut backlinks) = (vec![NOWHERE; graph.pages()], vec![0u32; graph.pages()]);
         let mut reached = Vec::new();
@@ -60,7 +60,7 @@ impl Ground {
         Ground { rank, reachable: reached.len() as u64 }
     }
 
-    /// All of it.
+    /// All pages.
     pub fn of_all(graph: &PageGraph) -> Ground {
         Ground::new(graph, &graph.all().collect::<Vec<_>>())
     }
@@ -81,7 +81,7 @@ impl Ground {
     }
 }
 
-/// A row: what was crawled, and what came of it.
+/// A row: the crawl and its results.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Row {
     /// `partition.by`.
@@ -90,19 +90,19 @@ pub struct Row {
     pub mode: String,
     /// Name of the order.
     pub order: String,
-    /// Seeds to begin with; `None`: not told.
+    /// Number of seeds; `None`: not known.
     pub seeds: Option<u64>,
-    /// Pages after which it was to end; 0: when it has all.
+    /// Pages after which it was to end; 0: when it had fetched all.
     pub limit: u64,
     /// K.
     pub shards: u64,
-    /// Seed of everything random; of a real crawl 0.
+    /// Seed of everything random; 0 for a real crawl.
     pub rng_seed: u64,
     /// N: pages fetched.
     pub pages: u64,
-    /// I: different ones.
+    /// I: different pages.
     pub distinct: u64,
-    /// U: pages that can be reached.
+    /// U: reachable pages.
     pub reachable: u64,
     /// (N − I)/I.
     pub overlap: f64,
@@ -110,34 +110,35 @@ pub struct Row {
     pub coverage: f64,
     /// |A ∩ P| for 10, 20, … 100 % of U.
     pub good: [u64; SHARES.len()],
-    /// The same over |P|.
+    /// The same divided by |P|.
     pub quality: [f64; SHARES.len()],
-    /// Links to pages of other shards that were found.
+    /// Links found to pages of other shards.
     pub links_crossing: u64,
     /// URLs sent to other shards; `None`: not known.
     pub urls_sent: Option<u64>,
-    /// The same a page.
+    /// The same per page.
     pub urls_sent_per_page: Option<f64>,
-    /// Bytes of the messages that they were sent in.
+    /// Bytes of the messages that carried them.
     pub bytes_sent: Option<u64>,
-    /// Pages of the shard with most.
+    /// Pages of the shard with the most.
     pub pages_max: u64,
-    /// The same over the average.
+    /// The same divided by the average.
     pub balance_pages: f64,
-    /// Bytes of pages of the shard with most.
+    /// Bytes of pages of the shard with the most.
     pub bytes_max: u64,
-    /// The same over the average.
+    /// The same divided by the average.
     pub balance_bytes: f64,
-    /// Seconds from the crawl's begin to the last byte of the last page; of a stored crawl from the first page's request to the last one's.
+    /// Seconds from the start of the crawl to the last byte of the last page; for a stored crawl, from the first
+    /// page's request to the last one's.
     pub seconds: f64,
-    /// The same to 90 % of the pages fetched.
+    /// The same for 90 % of the pages fetched.
     pub seconds_90: f64,
-    /// Pages a second of a shard, to the last page.
+    /// Pages per second and shard, until the last page.
     pub pages_per_second_shard: f64,
 }
 
 impl Row {
-    /// What came of a crawl.
+    /// The row of a crawl.
     pub fn of(treatment: &Treatment, ground: &Ground, observed: &Observed) -> Row {
         let Treatment { partition, mode, order, seeds, limit, shards, rng_seed } = treatment.clone();
         let Observed { fetches, links_crossing, urls_sent, bytes_sent } = observed;
@@ -204,7 +205,7 @@ impl Row {
         )
     }
 
-    /// A line of a table with these columns; what is not known is empty.
+    /// A line of a table with these columns; unknown values are empty.
     pub fn line(&self) -> String {
         let whole = |number: Option<u64>| number.map_or(String::new(), |number| number.to_string());
         let ratio = |number: f64| format!("{number:.6}");
@@ -223,7 +224,7 @@ impl Row {
     }
 }
 
-/// `part` of `whole`; of nothing, 0.
+/// `part` divided by `whole`; 0 if `whole` is 0.
 pub(super) fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }

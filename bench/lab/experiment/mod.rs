@@ -1,19 +1,19 @@
-//! Experiments with parallel crawlers: the graph of a web, crawled by production's shards under every combination of partition, mode, order
-//! and number of shards, and measured as the papers do it. What `ringcrawl-lab lab` computes.
+//! Experiments with parallel crawlers: production's shards crawl the web of a graph under every combination of
+//! partition, mode, order and number of shards, measured as in the papers. What `ringcrawl-lab lab` computes.
 //!
 //! | file | what it is |
 //! |---|---|
 //! | `design` | which crawls there are, and their configuration |
 //! | `graph_web`, `forgetful_disk` | the web of a graph; a disk that keeps nothing |
-//! | `planned` | what its crawls know of the graph beforehand |
+//! | `planned` | what its crawls know of the graph in advance |
 //! | `crawl` | one crawl, on a virtual clock |
-//! | `measures` | what came of it: a row of the table |
-//! | `figures`, `drawing`, `axis` | what its figures show; how they look; where an axis has its marks |
+//! | `measures` | its results: a row of the table |
+//! | `figures`, `drawing`, `axis` | the content of its figures; how they look; the ticks of an axis |
 //! | `stored` | the same measures of a real crawl, from its directory |
 //!
 //! Invariants: the same graph, configuration and seed give the same row.
 //! Limits: a crawl holds what its shards hold, and 32 bytes a page fetched.
-//! Leaves to others: graphs (`plan`), arguments, files and the bar (`cli::lab`).
+//! Leaves to others: graphs (`plan`), arguments, files and the bar (`commands::lab`).
 
 mod axis;
 mod crawl;

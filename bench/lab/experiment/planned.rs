@@ -1,8 +1,9 @@
-//! What the crawls of an experiment know beforehand, as if an earlier crawl had seen the whole graph: assignments by METIS, PageRank, and
-//! the most linked URLs.
+//! What the crawls of an experiment know in advance, as if an earlier crawl had seen the whole graph: assignments by
+//! METIS, PageRank, and the most linked URLs.
 //!
-//! Decides: an assignment of sites is one of all their pages, so that a graph whose sites are runs of numbers needs no names for them.
-//! Each is computed once for each number of shards, and before the first crawl: METIS or memory may fail, and crawls take hours.
+//! Decides: an assignment of sites assigns all their pages, so that a graph whose sites are runs of numbers needs no
+//! names for them. Each assignment is computed once per number of shards, and before the first crawl: METIS or memory
+//! may fail, and crawls take hours.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use ringcrawl_brain::frontier::Ranks;
 use ringcrawl_brain::route::{Partition, VectorBuilder, VectorUnit};
 use ringcrawl_url::fingerprint;
 
-/// What is known of a graph.
+/// Advance knowledge of a graph.
 #[derive(Debug)]
 pub struct Planned<'a> {
     graph: &'a PageGraph,
@@ -25,7 +26,7 @@ pub struct Planned<'a> {
 }
 
 impl Planned<'_> {
-    /// Nothing yet; it may take so many bytes.
+    /// Nothing computed yet; it may use `bytes_max` bytes.
     pub fn new(graph: &PageGraph, bytes_max: u64) -> Planned<'_> {
         let (partitions, pagerank, most_linked) = Default::default();
         Planned { graph, memory: Memory::new(bytes_max), partitions, pagerank, most_linked }
@@ -34,7 +35,7 @@ impl Planned<'_> {
     /// Computes what a crawl needs.
     ///
     /// # Errors
-    /// There is no memory for it, or METIS fails.
+    /// There is not enough memory, or METIS fails.
     pub fn prepare(&mut self, treatment: &Treatment) -> Result<(), PlanError> {
         if let Some((key, unit)) = key_of(treatment)
             && !self.partitions.contains_key(&key)
@@ -49,10 +50,10 @@ impl Planned<'_> {
         Ok(())
     }
 
-    /// Finds the `count` pages with most links from others; of equal ones the first.
+    /// Finds the `count` pages with the most links from others; the first of equal ones.
     ///
     /// # Errors
-    /// There is no memory for it.
+    /// There is not enough memory.
     pub fn prepare_most_linked(&mut self, count: usize) -> Result<(), PlanError> {
         if count > 0 {
             let links = plan::links_to(self.graph, &mut self.memory)?;
@@ -66,7 +67,7 @@ impl Planned<'_> {
         Ok(())
     }
 
-    /// The partition of a treatment, if it is by the graph.
+    /// The partition of a treatment, if it depends on the graph.
     pub fn partition(&self, treatment: &Treatment) -> Option<Partition> {
         self.partitions.get(&key_of(treatment)?.0).cloned()
     }
@@ -77,13 +78,13 @@ impl Planned<'_> {
         for page in self.graph.all() {
             let vertex = if unit == Unit::Site { self.graph.site_of(page) } else { page };
             let shard = found.get(vertex as usize).copied().unwrap_or_default();
-            // A URL that two pages have is the first one's.
+            // A URL of two pages belongs to the first one.
             let _ = builder.add(shard, &self.graph.url(page));
         }
         Ok(Partition::of_vector(builder.build()))
     }
 
-    /// The graph's PageRank, where a treatment goes by it.
+    /// The graph's PageRank, if a treatment uses it.
     pub fn ranks(&self, treatment: &Treatment) -> Arc<Ranks> {
         if treatment.order != PAGERANK {
             return Arc::default();
@@ -100,7 +101,7 @@ impl Planned<'_> {
     }
 }
 
-/// Whether sites are divided, and in how many parts.
+/// Whether sites are divided, and into how many parts.
 type Key = (bool, u16);
 
 fn key_of(treatment: &Treatment) -> Option<(Key, Unit)> {

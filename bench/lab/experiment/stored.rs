@@ -1,11 +1,12 @@
-//! The measures of a real crawl, from its directory.
+//! Measures a real crawl from its directory.
 //!
-//! Decides: N are the stored responses of pages, the last of each URL that a shard has, whatever their status, by the time at which
-//! their requests began. U are the URLs that are stored or that a stored page links to: nobody knows what else the web holds. Pages
-//! count for the shard that has them now, by the crawl's partition, also where another one stored them before the number of shards was
-//! changed or sites moved; in modes in which shards fetch each other's pages, for the one that stored them. A link crosses where its
-//! target is another shard's. What was sent is in no file and stays open.
-//! Limits: links that the crawl's scope left out are among those of U. Pages of a damaged place are missing.
+//! Decides: N are the stored responses of pages, the last of each URL per shard, whatever their status, by the time
+//! at which their requests began. U are the URLs that are stored or that a stored page links to: what else the web
+//! holds is unknown. Pages count for the shard that owns them now, by the crawl's partition, even if another shard
+//! stored them before the number of shards was changed or sites moved. In modes in which shards fetch each other's
+//! pages, they count for the shard that stored them. A link crosses if its target belongs to another shard. No file
+//! records what was sent, so that value stays empty.
+//! Limits: links that the crawl's scope left out are among those of U. Pages in damaged places are missing.
 //! Leaves to others: the graph of what is stored (`plan`).
 
 use std::path::{Path, PathBuf};
@@ -22,7 +23,7 @@ use ringcrawl_url::{Site, Url};
 use ringcrawl_warc::fault::ReadError;
 use ringcrawl_warc::read::SegmentReader;
 
-/// The row of the crawl that `manifest` is of, whose URLs are where `partition` has them, and whose `graph` is that of all URLs known.
+/// The row of the crawl of `manifest`; `partition` assigns its URLs to shards, and `graph` covers all URLs known.
 pub fn measure(
     segments: &[PathBuf],
     manifest: &Manifest,
@@ -35,16 +36,16 @@ pub fn measure(
     for path in segments {
         read(path, &web, &mut captures)?;
     }
-    // A page that was asked for again (a retry, or after a kill) was fetched once, at last.
+    // A page that was fetched again (a retry, or after a kill) counts once, by its last capture.
     captures.sort_unstable_by_key(|(began, shard, page)| (*page, *shard, std::cmp::Reverse(*began)));
     captures.dedup_by_key(|(_, shard, page)| (*page, *shard));
     captures.sort_unstable();
     let graph = web.graph();
-    // Where sites were given to shards as they were seen, who stored a page has its site.
+    // If sites were given to shards as they were seen, the shard that stored a page owns its site.
     if let Some(owners) = partition.owners() {
         for (_, shard, page) in &captures {
             if let Ok(url) = Url::from_canonical(graph.name(*page)) {
-                // Of sites beyond the table, who has them is told by their hash.
+                // The hash determines the owner of a site beyond the table.
                 let _ = owners.claim(Site::of(url.host()).hash, *shard);
             }
         }
@@ -76,14 +77,14 @@ pub fn measure(
     Ok(Row { urls_sent: None, urls_sent_per_page: None, bytes_sent: None, ..row })
 }
 
-/// When each capture began, by which shard, and of which page.
+/// When each capture began, its shard, and its page.
 fn read(path: &Path, web: &GraphWeb, captures: &mut Vec<(u64, u16, u32)>) -> Result<(), PlanError> {
     let named = |error| PlanError::File { path: path.to_owned(), error };
     let shard = shard_of(path);
     let mut segment = match SegmentReader::new(plan::opened(path).map_err(named)?) {
         Ok(segment) => segment,
         Err(ReadError::Io(error)) => return Err(named(error)),
-        // It was told when the graph was read.
+        // It was reported when the graph was read.
         Err(ReadError::Damaged { .. }) => return Ok(()),
     };
     loop {

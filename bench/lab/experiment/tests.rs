@@ -21,7 +21,7 @@ fn graph(links: &[(String, String)]) -> PageGraph {
     read_edges(&files, settings, &mut Memory::new(1 << 24), &mut |_| ()).expect("a graph")
 }
 
-/// A random web of so many sites with two hosts each.
+/// A random web of `sites` sites with two hosts each.
 fn random_web(rng_seed: u64, sites: u64, pages: u64, links: u64) -> GraphWeb {
     let mut rng = Rng::new(rng_seed);
     let mut url = |site: u64| format!("http://h{}.s{site}.test/p?a=1&b={}", rng.below(2), rng.below(pages / sites));
@@ -67,7 +67,8 @@ fn run_slowly(
     (Row::of(treatment, &Ground::new(web.graph(), seeds), &observed), observed)
 }
 
-/// The longest delay there is, and two hosts that share it: a robots.txt would be too old before a page has its turn, and be fetched again.
+/// The longest delay possible, shared by two hosts: a robots.txt would expire before a page has its turn, and be
+/// fetched again.
 #[test]
 fn a_day_between_requests_is_no_reason_to_fetch_nothing_but_rules() {
     let web = random_web(3, 2, 20, 60);
@@ -107,7 +108,7 @@ fn the_example_of_the_paper() {
     }
 }
 
-/// What each mode must come to on any web, and each partition: by the graph alone.
+/// What each mode must achieve on any web, and each partition: computed from the graph alone.
 #[test]
 fn modes_and_partitions_keep_their_promises() {
     let web = random_web(7, 30, 600, 2_000);
@@ -164,7 +165,7 @@ fn a_seed_gives_one_row_and_another_one_another() {
     assert_eq!(one.line().split(',').count(), Row::columns().split(',').count());
 }
 
-/// A host is asked no sooner than its delay allows, whichever shards ask it; a limit of pages is kept to the page.
+/// A host gets no request before its delay allows it, whichever shards send it; a limit of pages is exact.
 #[test]
 fn time_and_limits_are_those_of_the_crawler() {
     let web = random_web(9, 1, 100, 600);
@@ -184,7 +185,7 @@ fn time_and_limits_are_those_of_the_crawler() {
     assert!(begun.windows(2).all(|pair| pair[1] - pair[0] >= Duration::from_millis(100)), "{begun:?}");
     let (limited, observed) = run(&web, &treatment("site-hash", "exchange", 2, 1), &seeds, 25);
     assert_eq!((limited.pages, limited.reachable), (25, row.reachable));
-    // Its quality, counted anew.
+    // Its quality, recomputed.
     let graph = web.graph();
     let mut reached: BTreeSet<u32> = seeds.iter().copied().collect();
     while let Some(more) = reached.iter().flat_map(|page| graph.targets_of(*page)).find(|page| !reached.contains(page))

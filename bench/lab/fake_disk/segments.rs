@@ -1,10 +1,11 @@
-//! The folder of segments of one simulated shard, and what a crash leaves of it.
+//! The segment folder of one simulated shard, and what a crash leaves of it.
 //!
-//! Decides: a segment is closed in the steps of `disk`: it is synced, its index is written and synced, the index gets its
-//! name, the segment gets its own, the folder is synced. A kill comes between any two of them. A power cut takes back, besides,
-//! what was not synced: any end of a file, a file that never was, and each of the two names without the other.
-//! Invariants: recovery is that of `disk::find_files`, as the tests compare on the same files.
-//! Limits: a file that was synced has its first name, as Linux's file systems have it.
+//! Decides: a segment is closed in the steps of `disk`: it is synced, its index is written and synced, the index gets
+//! its name, the segment gets its own, the folder is synced. A kill comes between any two of these steps. A power cut
+//! also loses what was not synced: any end of a file, a file that was never synced, and either of the two names
+//! without the other.
+//! Invariants: recovery equals that of `disk::find_files`; the tests compare both on the same files.
+//! Limits: a synced file keeps its first name, as in Linux's file systems.
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
@@ -20,11 +21,11 @@ use ringcrawl_warc::segments::segment_number;
 #[derive(Debug, Default)]
 pub(super) struct FakeSegments {
     all: BTreeMap<String, Segment>,
-    /// The one that is written.
+    /// The one being written.
     open: Option<String>,
-    /// Those that are being closed, with what their indexes are to hold.
+    /// Those being closed, with the contents of their indexes.
     closing: Vec<(String, Vec<u8>)>,
-    /// Those that did not begin as a segment.
+    /// Those that do not start like a segment.
     aside: BTreeMap<String, Vec<u8>>,
 }
 
@@ -32,11 +33,11 @@ pub(super) struct FakeSegments {
 #[derive(Debug, Default)]
 struct Segment {
     file: FakeFile,
-    /// Whether its name is that of a closed one.
+    /// Whether it has the name of a closed segment.
     is_closed: bool,
     index: Option<FakeFile>,
     has_index_name: bool,
-    /// Whether the names are on the disk.
+    /// Whether the names are durable.
     is_folder_synced: bool,
 }
 
@@ -68,7 +69,7 @@ impl FakeSegments {
         self.closing.iter().map(|(name, _)| name)
     }
 
-    /// One of those that are being closed is closed, whichever; the bytes of its index.
+    /// Finishes closing any one of those being closed; returns the bytes of its index.
     pub(super) fn finish_closing(&mut self, rng: &mut Rng) -> Option<u64> {
         let (name, index) = self.take_closing(rng)?;
         let bytes = index.len() as u64;
@@ -77,14 +78,14 @@ impl FakeSegments {
         Some(bytes)
     }
 
-    /// One of those that are being closed is not, for want of space.
+    /// Fails to close one of those being closed, because the disk is full.
     pub(super) fn fail_closing(&mut self, rng: &mut Rng) {
         if let Some((name, index)) = self.take_closing(rng) {
             self.segment(&name).stop_closing(index, rng.below(UNNAMED_STEPS), rng);
         }
     }
 
-    /// What had been written of a segment at some time is on the disk; it may be about to be closed by now.
+    /// Marks the first `bytes` bytes of a segment as durable; it may be about to be closed by now.
     pub(super) fn sync_until(&mut self, name: &str, bytes: usize) {
         if let Some(segment) = self.all.get_mut(name) {
             segment.file.sync_until(bytes);
@@ -98,7 +99,7 @@ impl FakeSegments {
         }
     }
 
-    /// The power goes, after the process has died.
+    /// The power fails, after the process has died.
     pub(super) fn cut_power(&mut self, rng: &mut Rng) {
         self.all.retain(|_, segment| {
             segment.file.lose_unsynced(rng);
@@ -112,7 +113,7 @@ impl FakeSegments {
         self.open = self.open.take().filter(|name| self.all.contains_key(name));
     }
 
-    /// A new run begins: what `disk::find_files` does and finds.
+    /// Starts a new run: does and finds what `disk::find_files` would.
     pub(super) fn recover(&mut self) -> FilesFound {
         let mut found = FilesFound::default();
         (self.open, self.closing) = (None, Vec::new());
@@ -158,7 +159,7 @@ impl FakeSegments {
         })
     }
 
-    /// The same files in a folder of this machine.
+    /// Writes the same files to a folder of this machine.
     #[cfg(test)]
     pub(super) fn write_to(&self, folder: &std::path::Path) -> std::io::Result<()> {
         use ringcrawl_warc::segments::{INDEX_SUFFIX, OPEN, segment_stem};
@@ -185,7 +186,7 @@ impl FakeSegments {
 }
 
 impl Segment {
-    /// Takes the first so many steps of being closed.
+    /// Takes the first `steps` steps of closing.
     fn take_steps(&mut self, steps: u64, index: Vec<u8>) {
         if steps >= 1 {
             self.file.sync();
@@ -200,7 +201,7 @@ impl Segment {
         self.is_closed = steps >= CLOSING_STEPS;
     }
 
-    /// Takes so many steps, of which the last may be taken in part.
+    /// Takes `steps` steps; the last may be taken in part.
     fn stop_closing(&mut self, mut index: Vec<u8>, steps: u64, rng: &mut Rng) {
         if steps == 2 {
             index.truncate(rng.below(index.len() as u64 + 1) as usize);
@@ -209,9 +210,9 @@ impl Segment {
     }
 }
 
-/// Synced, index written, index synced, index named, named; the sync of the folder ends it.
+/// Synced, index written, index synced, index named, named; the sync of the folder completes it.
 const CLOSING_STEPS: u64 = 5;
-/// As many steps as need room, and one.
+/// The number of steps that need disk space, plus one.
 const UNNAMED_STEPS: u64 = 4;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What the disk does with writes, syncs and power cuts.
+//! Tests of writes, syncs and power cuts on the disk.
 
 use std::collections::BTreeSet;
 
@@ -31,7 +31,7 @@ fn a_kill_tears_what_is_being_done_and_loses_what_waits() {
     assert_eq!(lengths.into_iter().collect::<Vec<_>>(), [7, 8, 9, 10]);
 }
 
-/// Appends a block that says that the URLs of these numbers are over.
+/// Appends a block that says that the URLs of these numbers are done.
 fn end(disk: &mut FakeDisk, log: &mut Log, url: u64) {
     log.end(End {
         url,
@@ -48,7 +48,7 @@ fn end(disk: &mut FakeDisk, log: &mut Log, url: u64) {
     disk.push(DiskOp::Append(log.take_ends().expect("a block")));
 }
 
-/// What the blocks say, up to the first that is not whole.
+/// The URLs that are done, from all blocks before the first incomplete one.
 fn over(disk: &FakeDisk) -> Vec<u64> {
     read_ends(disk.log(LogFile::Ends)).map(|end| end.url).collect()
 }
@@ -58,8 +58,8 @@ fn sync(disk: &mut FakeDisk) {
     assert!(disk.work().is_none() && disk.is_syncing());
 }
 
-/// Logs of which one block is on the device, two are written, of which one before a sync that has not ended, and one is on
-/// its way.
+/// Logs with one block on the device, two written blocks (one of them before a sync that has not ended), and one
+/// block still in transit.
 fn logs() -> (FakeDisk, Log) {
     let (mut disk, mut log) = (FakeDisk::default(), Log::new(OWNER, 1, 0));
     (0..10).for_each(|number| assert_eq!(log.accept(Found::unlinked(0, "http://a.test/")), number));
@@ -97,7 +97,7 @@ fn a_power_cut_loses_what_was_not_synced() {
         replay.read(&[], &mut |_| {}).expect("our own");
         torn += u64::from(!replay.finish().0.torn.is_empty());
         left.insert(kept);
-        // What one power cut has left is on the disk, and no other takes it.
+        // What one power cut has left is durable, and no later one removes it.
         let length = disk.log(LogFile::Ends).len();
         disk.cut_power(&mut rng);
         assert_eq!(disk.log(LogFile::Ends).len(), length);
@@ -147,7 +147,7 @@ fn record(number: u64) -> Vec<u8> {
     frame
 }
 
-/// A segment is synced when it is closed; one that is open keeps whole records from its beginning.
+/// A segment is synced when it is closed; an open one keeps complete records from its beginning.
 #[test]
 fn a_power_cut_leaves_closed_segments_and_the_beginning_of_the_open_one() {
     let (closed, open) = ([record(1), record(2)].concat(), [record(3), record(4)]);
@@ -167,7 +167,7 @@ fn a_power_cut_leaves_closed_segments_and_the_beginning_of_the_open_one() {
         let next = disk.begin_run().next_segment;
         let segments: Vec<&[u8]> = disk.segments().map(|(_, bytes, _)| bytes).collect();
         assert_eq!(segments[0], closed);
-        // The file of the open one may never have been, and then its number is free.
+        // The file of the open one may never have been created, and then its number is free.
         assert!(next == 2 || next == 1 && segments.len() == 1);
         left.insert(segments.get(1).map(|bytes| bytes.to_vec()));
     }

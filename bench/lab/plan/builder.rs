@@ -1,8 +1,9 @@
-//! Makes a graph of pages and links that come one after another.
+//! Builds a graph from pages and links that arrive one by one.
 //!
-//! Decides: a page is its URL in the crawler's own form, so that two spellings are one page and the crawler finds it in a plan. A page
-//! without a URL is its number. Its site is told (by number), or follows from its host; without either it is a site of its own.
-//! Limits: [`PAGES_MAX`] pages. What the memory of pages comes to is estimated, that of links is exact.
+//! Decides: a page is its URL in the crawler's own form, so that two spellings are one page and the crawler finds it
+//! in a plan. A page without a URL is identified by its number. Its site is given (by number), or follows from its
+//! host; without either the page is a site of its own.
+//! Limits: [`PAGES_MAX`] pages. The memory for pages is estimated, that for links is exact.
 //! Leaves to others: where pages and links come from (`edge_list`, `stored`).
 
 use std::collections::HashMap;
@@ -14,7 +15,7 @@ use super::graph::Texts;
 use super::{Counts, GraphSettings, Memory, PAGES_MAX, PageGraph, PlanError};
 use ringcrawl_url::{Url, site_of};
 
-/// A graph that is being made.
+/// A graph under construction.
 pub(super) struct Builder<'m> {
     settings: GraphSettings,
     pub(super) memory: &'m mut Memory,
@@ -23,7 +24,7 @@ pub(super) struct Builder<'m> {
     bytes: Vec<u64>,
     site_of: Vec<u32>,
     sites: Texts,
-    /// By hashes of 128 bits: two texts of one hash would be one page, which costs a plan nothing.
+    /// By hashes of 128 bits: two texts with the same hash would be one page, which would not hurt a plan.
     by_url: HashMap<u128, u32>,
     by_site: HashMap<u128, u32>,
     links: Vec<(u32, u32)>,
@@ -50,7 +51,8 @@ impl Builder<'_> {
         }
     }
 
-    /// The page of `url`, a new one or one that is known; `site` where its site has another name than follows from its host.
+    /// The page of `url`, new or known; `site` is given if its site has another name than the one that follows from
+    /// its host.
     pub(super) fn page(&mut self, url: &Url, site: Option<&str>) -> Result<u32, PlanError> {
         let hash = xxh3_128(url.as_str().as_bytes());
         if let Some(page) = self.by_url.get(&hash) {
@@ -68,7 +70,7 @@ impl Builder<'_> {
         self.add(&name, false, site.or(of_host).unwrap_or(&name))
     }
 
-    /// The page of `url`, where it is one.
+    /// The page of `url`, if it is one.
     pub(super) fn find(&self, url: &str) -> Option<u32> {
         self.by_url.get(&xxh3_128(url.as_bytes())).copied()
     }
@@ -87,21 +89,21 @@ impl Builder<'_> {
         Ok(page as u32)
     }
 
-    /// The site of that name.
+    /// The site with that name.
     fn site(&mut self, name: &str) -> Result<u32, PlanError> {
         let hash = xxh3_128(name.as_bytes());
         if let Some(site) = self.by_site.get(&hash) {
             return Ok(*site);
         }
         self.memory.take(SITE_BYTES + name.len() as u64, "sites")?;
-        // There are no more sites than pages.
+        // There are at most as many sites as pages.
         let site = self.sites.len() as u32;
         self.sites.push(name);
         self.by_site.insert(hash, site);
         Ok(site)
     }
 
-    /// The body of a page has so many bytes.
+    /// Sets the length of a page's body in bytes.
     pub(super) fn set_bytes(&mut self, page: u32, bytes: u64) {
         self.has_bytes = true;
         if let Some(place) = self.bytes.get_mut(page as usize) {
@@ -117,12 +119,12 @@ impl Builder<'_> {
         self.bytes.get(page as usize).copied().unwrap_or_default()
     }
 
-    /// So many links are to come.
+    /// Reserves memory for `count` more links.
     pub(super) fn expect_links(&mut self, count: u64) -> Result<(), PlanError> {
         self.memory.grow(&mut self.links, count, LINKS)
     }
 
-    /// A link between two pages.
+    /// Adds a link between two pages.
     pub(super) fn link(&mut self, from: u32, to: u32) -> Result<(), PlanError> {
         if self.links.len() == self.links.capacity() {
             let more = (self.links.len() as u64).max(LINKS_MORE);
@@ -132,7 +134,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// The graph.
+    /// Builds the graph.
     pub(super) fn finish(mut self) -> Result<PageGraph, PlanError> {
         let links = std::mem::take(&mut self.links);
         let mut counts = Counts { outside: self.outside, ..Counts::default() };
@@ -146,7 +148,7 @@ impl Builder<'_> {
                 *count += 1;
             }
         }
-        // Each count becomes where the page's links end, and then, link by link from the last on, where they begin.
+        // Each count becomes the end of the page's links, and then, link by link from the last one, their start.
         let mut end = 0;
         for place in &mut starts {
             end += *place;
@@ -182,7 +184,7 @@ impl Builder<'_> {
     }
 }
 
-/// Sorts each page's targets, keeps each once, and closes the gaps.
+/// Sorts each page's targets, removes duplicates, and closes the gaps.
 fn merge(starts: &mut [usize], targets: &mut Vec<u32>) {
     let mut kept = 0;
     for page in 1..starts.len() {
@@ -214,11 +216,11 @@ fn site_name(key: SiteKind, host: &str) -> &str {
 
 const PAGES: &str = "pages";
 const LINKS: &str = "links";
-/// What a page takes besides its text: its places in lists, half of which may be empty, and in a table of hashes.
+/// Memory of a page in addition to its text: its entries in lists, half of which may be empty, and in a hash table.
 const PAGE_BYTES: u64 = 128;
-/// The same of a site.
+/// The same for a site.
 const SITE_BYTES: u64 = 96;
-/// Where nobody knows how many links there are, room is made for at least so many at once.
+/// If the number of links is unknown, memory for at least this many is reserved at once.
 const LINKS_MORE: u64 = 1 << 16;
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
-//! How assignments compare: the table of the paper.
+//! Compares assignments: the table of the paper.
 //!
-//! Decides: a row for each number of parts K, unit (page, site) and method (graph partition, hash). The imbalance of storage and of
-//! requests is that of the heaviest part, (max − avg) / avg; the volume is the bytes of the URLs of the links that lead from part to part. The
-//! hash is that by which the crawler routes URLs.
-//! Where no partition can be within 5 %, as one vertex is heavier than a part, that vertex is named: a site is not divided.
+//! Decides: a row for each number of parts K, unit (page, site) and method (graph partition, hash). The imbalance of
+//! storage and of requests is that of the heaviest part, (max − avg) / avg. The volume is the bytes of the URLs of
+//! the links that lead from part to part. The hash is the one by which the crawler routes URLs.
+//! If no partition can be within 5 %, because one vertex is heavier than a part, that vertex is named: a site is not
+//! divided.
 
 use serde::Serialize;
 
@@ -32,7 +33,7 @@ impl Unit {
     }
 }
 
-/// How it is assigned.
+/// The method of assignment.
 #[derive(Serialize, Clone, Copy, PartialEq, Eq, Debug)]
 #[serde(rename_all = "lowercase")]
 pub enum Method {
@@ -42,27 +43,27 @@ pub enum Method {
     Hash,
 }
 
-/// What an assignment comes to.
+/// The results of an assignment.
 #[derive(Serialize, Clone, PartialEq, Debug)]
 pub struct Row {
     /// K.
     pub parts: u16,
-    /// What is assigned.
+    /// The unit of assignment.
     pub unit: Unit,
-    /// By what.
+    /// The method of assignment.
     pub method: Method,
-    /// (max − avg) / avg of the parts' bytes; of their pages where no page's bytes are known.
+    /// (max − avg) / avg of the parts' bytes; of their pages if no page's bytes are known.
     pub storage_imbalance: f64,
-    /// The same of their pages.
+    /// The same for their pages.
     pub request_imbalance: f64,
-    /// Bytes of URLs of links that lead to another part.
+    /// Bytes of the URLs of links that lead to another part.
     pub volume_bytes: u64,
-    /// Of a graph partition that cannot be within 5 %: the heaviest vertex, which alone is more than a part may be.
+    /// For a graph partition that cannot be within 5 %: the heaviest vertex, which alone exceeds the limit of a part.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heaviest: Option<Heaviest>,
 }
 
-/// The vertex that weighs most.
+/// The heaviest vertex.
 #[derive(Serialize, Clone, PartialEq, Debug)]
 pub struct Heaviest {
     /// URL or site.
@@ -72,7 +73,7 @@ pub struct Heaviest {
 }
 
 impl Row {
-    /// Whether both imbalances are within what METIS is asked for.
+    /// Whether both imbalances are within the tolerance that METIS gets.
     pub fn is_balanced(&self) -> bool {
         self.storage_imbalance.max(self.request_imbalance) <= IMBALANCE_MAX
     }
@@ -101,7 +102,7 @@ pub fn compare(
     Ok(rows)
 }
 
-/// Which part each page or site gets by graph partitioning.
+/// Assigns each page or site to a part by graph partitioning.
 pub fn assign(
     graph: &PageGraph,
     unit: Unit,
@@ -122,7 +123,7 @@ fn weighted(graph: &PageGraph, unit: Unit, memory: &mut Memory) -> Result<Weight
     }
 }
 
-/// Which part each page or site gets by its hash.
+/// Assigns each page or site to a part by its hash.
 fn hashed(graph: &PageGraph, unit: Unit, parts: u16) -> Vec<u16> {
     match unit {
         Unit::Page => graph.all().map(|page| shard_of_key(graph.url(page).as_bytes(), parts)).collect(),
@@ -204,7 +205,7 @@ mod tests {
         let by_site = &rows[2];
         assert_eq!((by_site.volume_bytes, by_site.is_balanced(), &by_site.heaviest), (15, true, &None));
         assert!(rows[4..].iter().all(|row| row.volume_bytes == 0 && row.is_balanced()));
-        // By hand: which shard each URL has, and which links lead to another.
+        // By hand: the shard of each URL, and the links that lead to another shard.
         let shard = |page: u32| shard_of_key(graph.name(page).as_bytes(), 2);
         let crossing = [(0, 1), (1, 0), (2, 3), (3, 2), (0, 2)].iter().filter(|(from, to)| shard(*from) != shard(*to));
         assert_eq!(rows[1].volume_bytes, 15 * crossing.count() as u64);

@@ -1,18 +1,18 @@
 //! A graph as text: links, and what is known of pages and sites.
 //!
-//! Decides: three files, each plain or packed.
+//! Decides: three files, each plain or compressed.
 //!
 //! | file | line |
 //! |---|---|
 //! | links | `SOURCE<TAB>TARGET`, two numbers, or two URLs in every line |
-//! | pages | `NUMBER<TAB>…<TAB>HOST<TAB>URL`; what stands between is passed over, and the URL may be empty |
-//! | sites | the first page's number; a site goes on to the next line's page |
+//! | pages | `NUMBER<TAB>…<TAB>HOST<TAB>URL`; fields in between are skipped, and the URL may be empty |
+//! | sites | the first page's number; a site extends to the next line's page |
 //!
-//! A page is a number that stands in the list of pages or in a link: where numbers are missing, there are no pages. Two numbers of one
-//! URL are one page. The list of sites is believed, otherwise sites follow from hosts.
-//! The links are read twice: first to know how many there are, so that their memory is asked for once, before it is used.
-//! Invariants: the first line that is wrong ends it, by its number.
-//! Limits: numbers up to 4,294,967,293; memory for a table of as many entries as the highest number.
+//! A page is a number that appears in the list of pages or in a link: missing numbers are not pages. Two numbers with
+//! the same URL are one page. The list of sites takes precedence; without it, sites follow from hosts.
+//! The links are read twice: the first pass counts them, so that their memory is requested once, before it is used.
+//! Invariants: reading ends at the first invalid line, and the error gives its number.
+//! Limits: numbers up to 4,294,967,293; memory for a table with as many entries as the highest number.
 
 use std::path::Path;
 
@@ -28,7 +28,7 @@ pub struct EdgeFiles<'a> {
     pub edges: &'a Path,
     /// Pages by number.
     pub nodes: Option<&'a Path>,
-    /// Sites as runs of numbers.
+    /// Sites as ranges of numbers.
     pub sites: Option<&'a Path>,
 }
 
@@ -76,14 +76,14 @@ pub fn read(
     builder.finish()
 }
 
-/// Tells `watch` how far `lines` are, if that is worth a word.
+/// Reports the progress of `lines` to `watch`, if it is worth reporting.
 fn tell(lines: &mut Lines, what: &'static str, watch: Watch<'_>) {
     if let Some((done, total)) = lines.progress() {
         watch(Step { what, done, total });
     }
 }
 
-/// Whether the first link is one of numbers.
+/// Whether the first link consists of numbers.
 fn is_of_numbers(edges: &Path) -> Result<bool, PlanError> {
     let mut lines = Lines::open(edges)?;
     let Some(line) = lines.next()? else { return Err(PlanError::NoLinks) };
@@ -173,16 +173,16 @@ fn url(text: &str) -> Result<Url, String> {
     Url::parse(text).map_err(|error| format!("{text:?}: {error}"))
 }
 
-/// Which number is which page.
+/// The page of each number.
 struct Numbers {
     /// By number: the page, [`NONE`] or [`NOTED`].
     pages: Vec<u32>,
     sites: Option<Sites>,
 }
 
-/// A number that is no page.
+/// A number that is not a page.
 const NONE: u32 = u32::MAX;
-/// A number that a link has, and that becomes a page when all are known.
+/// A number that occurs in a link, and that becomes a page when all are known.
 const NOTED: u32 = u32::MAX - 1;
 
 impl Numbers {
@@ -208,7 +208,7 @@ impl Numbers {
         if index >= self.pages.len() {
             let needed = index + 1;
             if needed > self.pages.capacity() {
-                // Some more, so that numbers that rise one by one do not ask each time.
+                // Reserves extra room, so that numbers that rise one by one do not ask for memory each time.
                 let more = (needed + needed / 2 - self.pages.len()) as u64;
                 builder.memory.grow(&mut self.pages, more, "numbers of pages")?;
             }
@@ -217,7 +217,7 @@ impl Numbers {
         self.pages.get_mut(index).ok_or(PlanError::TooManyPages)
     }
 
-    /// Makes pages of the numbers that links have and the list of pages lacks, in their order.
+    /// Makes pages of the numbers that occur in links but not in the list of pages, in order.
     fn add_noted(&mut self, builder: &mut Builder<'_>) -> Result<(), PlanError> {
         for (number, place) in self.pages.iter_mut().enumerate().filter(|(_, place)| **place == NOTED) {
             let number = number as u32;
@@ -228,9 +228,9 @@ impl Numbers {
     }
 }
 
-/// Sites as runs of numbers.
+/// Sites as ranges of numbers.
 struct Sites {
-    /// The first number of each, rising.
+    /// The first number of each, ascending.
     starts: Vec<u32>,
 }
 
@@ -251,7 +251,7 @@ impl Sites {
         Ok(Sites { starts })
     }
 
-    /// The name of a page's site: the number with which it begins. What stands before the first is the site 0.
+    /// The name of a page's site: the number with which it begins. Numbers before the first site are in site 0.
     fn of(&self, number: u32) -> String {
         let behind = self.starts.partition_point(|start| *start <= number);
         let start = behind.checked_sub(1).and_then(|index| self.starts.get(index));

@@ -1,6 +1,7 @@
 //! Why there is no plan.
 //!
-//! Decides: files, their lines and too little memory are the operator's to mend; what METIS or a disk says is not.
+//! Decides: you can correct errors in files, in their lines, and too little memory. You cannot correct errors from
+//! METIS or a disk.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,24 +14,24 @@ pub enum PlanError {
     /// A file cannot be read or written.
     #[error("{}: {error}", path.display())]
     File {
-        /// Which.
+        /// Its path.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
-    /// A list cannot be read, or one of its lines is not what it should be.
+    /// A list cannot be read, or one of its lines is invalid.
     #[error(transparent)]
     Lines(#[from] LinesError),
-    /// More memory is needed than may be used, or than there is.
+    /// More memory is needed than is allowed, or than exists.
     #[error("{what}: {needed} bytes of memory are needed, and {left} of {max} are left (--ram-max)")]
     Memory {
-        /// For what.
+        /// Its purpose.
         what: &'static str,
-        /// How much.
+        /// Bytes needed.
         needed: u64,
-        /// How much of it is not in use.
+        /// Bytes of it still free.
         left: u64,
-        /// How much there may be in all.
+        /// Bytes allowed in all.
         max: u64,
     },
     /// A graph has more pages than can be counted.
@@ -39,20 +40,20 @@ pub enum PlanError {
     /// There is no link from one page to another.
     #[error("no link leads from one page to another: there is nothing to plan by")]
     NoLinks,
-    /// METIS did not do it.
+    /// METIS failed.
     #[error("METIS: {vertices} vertices in {parts} parts: {why}")]
     Metis {
         /// Pages or sites.
         vertices: usize,
-        /// How many parts were wanted.
+        /// Number of parts requested.
         parts: u16,
-        /// What it says.
+        /// Its message.
         why: String,
     },
 }
 
 impl PlanError {
-    /// What befell the file at `path`.
+    /// Wraps an error of the file at `path`.
     pub(super) fn of_file(path: &Path, error: io::Error) -> PlanError {
         PlanError::File { path: path.to_owned(), error }
     }

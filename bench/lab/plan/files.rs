@@ -1,6 +1,6 @@
-//! What a plan writes: the assignment, and pages by rank.
+//! Writes the output of a plan: the assignment, and pages by rank.
 //!
-//! Decides: an assignment ("vector") is text, sorted by name, so that two are compared by any tool:
+//! Decides: an assignment ("vector") is text, sorted by name, so that any tool can compare two of them:
 //!
 //! ```text
 //! ringcrawl-vector 1 site 8
@@ -8,9 +8,10 @@
 //! 0<TAB>b.example
 //! ```
 //!
-//! The first line says the version, what is assigned (`site`, `host` or `page`), and to how many shards; the others shard and name. A page without a URL is named by its
-//! number. Ranks are `RANK<TAB>URL`, the highest first.
-//! Invariants: a file appears under its name when it is whole and on the disk; until then what was there stays.
+//! The first line gives the version, what is assigned (`site`, `host` or `page`), and the number of shards; the
+//! others give shard and name. A page without a URL is named by its number. Ranks are `RANK<TAB>URL`, the highest
+//! first.
+//! Invariants: a file appears under its name when it is complete and on the disk; until then the previous file stays.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -20,7 +21,7 @@ use super::{Memory, PageGraph, PlanError};
 use ringcrawl_brain::route::VectorUnit;
 use ringcrawl_crawler::plan_files::VECTOR;
 
-/// Writes an assignment to `shards` shards: `found` has one for each page or site.
+/// Writes an assignment to `shards` shards: `found` has one entry for each page or site.
 pub fn write_vector(
     path: &Path,
     graph: &PageGraph,
@@ -40,7 +41,7 @@ pub fn write_vector(
     })
 }
 
-/// Writes the pages by `ranks`; pages of one rank by name.
+/// Writes the pages by `ranks`; pages of equal rank by name.
 pub fn write_ranks(path: &Path, graph: &PageGraph, ranks: &[f64], memory: &mut Memory) -> Result<(), PlanError> {
     let mut order: Vec<(u32, f64)> = memory.list(ranks.len() as u64, "ranks")?;
     order.extend((0..).zip(ranks.iter().copied()));
@@ -54,8 +55,9 @@ pub fn write_ranks(path: &Path, graph: &PageGraph, ranks: &[f64], memory: &mut M
     Ok(())
 }
 
-/// Writes a file under another name beside `path`, and gives it its own when it is whole. `-` is standard output; what is there and no
-/// plain file (a pipe, a device) is written to as it is, and what a link leads to is what is meant.
+/// Writes a file under another name next to `path`, and renames it when it is complete. `-` is standard output. An
+/// existing path that is not a plain file (a pipe, a device) is written to directly, and a link is followed to its
+/// target.
 fn write_whole(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), PlanError> {
     let failed = |error| PlanError::of_file(path, error);
     if path == Path::new("-") {
@@ -64,7 +66,7 @@ fn write_whole(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>
     }
     match fs::metadata(path) {
         Ok(there) if there.is_file() => {
-            // Its name may be free to be given to another file, and itself protected.
+            // Its name could be given to another file even if the file itself is write-protected.
             OpenOptions::new().append(true).open(path).map_err(failed)?;
         }
         Ok(_) => {
@@ -80,19 +82,19 @@ fn write_whole(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>
     let mut open_name = name.to_owned();
     open_name.push(format!(".{}.open", std::process::id()));
     let open = Unfinished(path.with_file_name(open_name));
-    // Where a link or another's file is, nothing is written.
+    // Nothing is written through a link or over another user's file.
     let file = OpenOptions::new().write(true).create_new(true).open(&open.0).map_err(failed)?;
     let mut out = BufWriter::new(file);
     let written = write(&mut out).and_then(|()| out.into_inner().map_err(io::IntoInnerError::into_error));
     written.and_then(|file| file.sync_all()).and_then(|()| fs::rename(&open.0, path)).map_err(failed)
 }
 
-/// A file that goes when it did not become whole.
+/// A file that is removed unless it was completed.
 struct Unfinished(PathBuf);
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        // There is none any more where it was renamed.
+        // After the rename it no longer exists.
         let _ = fs::remove_file(&self.0);
     }
 }
@@ -154,7 +156,7 @@ mod tests {
         assert_eq!(folder.content("").len(), 2, "the folder and the file");
         assert_eq!(fs::read_to_string(&path).expect("a file"), "before");
         assert!(write_whole(&folder.path().join("none/vector"), |_| Ok(())).is_err());
-        // A device stays one, and a link a link.
+        // A device stays a device, and a link a link.
         assert!(write_whole(Path::new("/dev/full"), |out| out.write_all(b"all")).is_err());
         assert!(!fs::metadata("/dev/full").expect("a device").is_file());
         let (link, target) = (folder.path().join("link"), folder.path().join("target"));

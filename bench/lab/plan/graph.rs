@@ -1,9 +1,10 @@
 //! Pages and the links between them.
 //!
-//! Decides: the links of a page lie one behind another, sorted (compressed sparse rows). A page may link to another many times, and a
-//! crawler sends that URL once: it counts once. A link to the page itself goes nowhere and is left out.
-//! Invariants: every target is a page; the targets of a page rise.
-//! Leaves to others: how a graph comes about (`builder`).
+//! Decides: the links of all pages are in one list, page after page, sorted (compressed sparse rows). A page may link
+//! to another many times, and a crawler sends that URL once: it counts once. A link of a page to itself goes nowhere
+//! and is left out.
+//! Invariants: every target is a page; the targets of a page are in ascending order.
+//! Leaves to others: how a graph is built (`builder`).
 
 use std::borrow::Cow;
 
@@ -12,26 +13,26 @@ use std::borrow::Cow;
 pub struct PageGraph {
     pub(super) pages: Texts,
     pub(super) has_url: Vec<bool>,
-    /// Bytes of each page's body; `None` where they are not known of any.
+    /// Bytes of each page's body; `None` if they are not known for any page.
     pub(super) bytes: Option<Vec<u64>>,
     pub(super) site_of: Vec<u32>,
     pub(super) sites: Texts,
-    /// Where each page's links begin, and where the last one's end.
+    /// The start of each page's links, and the end of the last page's.
     pub(super) starts: Vec<usize>,
     pub(super) targets: Vec<u32>,
-    /// Bytes that an unknown URL counts.
+    /// Assumed length of an unknown URL in bytes.
     pub(super) url_bytes: u64,
     pub(super) counts: Counts,
 }
 
-/// What did not become a link of the graph.
+/// Links that are not in the graph.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
     /// Links of a page to itself.
     pub self_links: u64,
-    /// Links of a page to another that it links to already.
+    /// Repeated links of a page to the same target.
     pub repeated: u64,
-    /// Links to what is no page of the graph.
+    /// Links to URLs that are not pages of the graph.
     pub outside: u64,
 }
 
@@ -56,12 +57,12 @@ impl PageGraph {
         self.has_url.iter().filter(|has_url| !**has_url).count()
     }
 
-    /// Whether it is known how long pages are.
+    /// Whether the lengths of pages are known.
     pub fn has_bytes(&self) -> bool {
         self.bytes.is_some()
     }
 
-    /// What did not become a link.
+    /// The links that are not in the graph.
     pub fn counts(&self) -> Counts {
         self.counts
     }
@@ -71,7 +72,8 @@ impl PageGraph {
         self.pages.get(page)
     }
 
-    /// The URL of a page; one without gets one in which its site's number is the host, as in `http://s12.test/p345`.
+    /// The URL of a page; a page without one gets one with its site's number as the host, as in
+    /// `http://s12.test/p345`.
     pub fn url(&self, page: u32) -> Cow<'_, str> {
         match self.has_url.get(page as usize) {
             Some(true) => self.pages.get(page).into(),
@@ -84,7 +86,7 @@ impl PageGraph {
         self.sites.get(site)
     }
 
-    /// The name of a site, or the host in the made-up URLs of its pages where it is known by its number alone.
+    /// The name of a site, or the host in the made-up URLs of its pages if only its number is known.
     pub fn site_host(&self, site: u32) -> Cow<'_, str> {
         let name = self.site_name(site);
         match name.is_empty() || name.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -105,7 +107,7 @@ impl PageGraph {
         self.targets.get(start..end).unwrap_or_default()
     }
 
-    /// What a link to a page sends: bytes of its URL.
+    /// The bytes that a link to a page sends: its URL.
     pub fn url_bytes(&self, page: u32) -> u64 {
         match self.has_url.get(page as usize) {
             Some(true) => self.pages.get(page).len() as u64,
@@ -113,7 +115,7 @@ impl PageGraph {
         }
     }
 
-    /// What a page weighs: bytes, or 1 where no page's are known; and 1.
+    /// The weights of a page: bytes, or 1 if no page's are known; and 1.
     pub fn weights(&self, page: u32) -> [u64; 2] {
         let storage = match &self.bytes {
             Some(bytes) => bytes.get(page as usize).copied().unwrap_or_default(),
@@ -134,7 +136,7 @@ impl PageGraph {
     }
 }
 
-/// Texts one behind another.
+/// Texts, concatenated.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Texts {
     text: String,
@@ -151,7 +153,7 @@ impl Texts {
         self.ends.push(self.text.len());
     }
 
-    /// Empty where there is none.
+    /// Empty if there is none.
     pub(super) fn get(&self, index: u32) -> &str {
         let index = index as usize;
         let start = index.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or_default();

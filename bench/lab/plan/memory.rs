@@ -1,12 +1,12 @@
-//! What memory a plan may use.
+//! Bounds the memory of a plan.
 //!
-//! Decides: every list whose length the input chooses is asked for here before it is made. A graph that does not fit is refused with
-//! what it would take, in place of a process that the system kills.
-//! Limits: what METIS itself takes is estimated (`weighted`).
+//! Decides: every list whose length depends on the input is requested here before it is allocated. A graph that does
+//! not fit is refused with the amount it needs, before the system kills the process.
+//! Limits: the memory of METIS itself is estimated (`weighted`).
 
 use super::PlanError;
 
-/// Memory that may be used, and what of it is.
+/// The memory allowed, and how much of it is taken.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Memory {
     max: u64,
@@ -14,7 +14,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// So many bytes in all.
+    /// Allows `max` bytes in all.
     pub fn new(max: u64) -> Memory {
         Memory { max, taken: 0 }
     }
@@ -29,12 +29,12 @@ impl Memory {
         Ok(())
     }
 
-    /// So many bytes are free again.
+    /// Frees `bytes`.
     pub fn give_back(&mut self, bytes: u64) {
         self.taken = self.taken.saturating_sub(bytes);
     }
 
-    /// What a list took is free again.
+    /// Frees the memory of a list.
     pub fn release<T>(&mut self, list: Vec<T>) {
         self.give_back((list.capacity() * size_of::<T>()) as u64);
     }

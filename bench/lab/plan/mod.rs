@@ -1,24 +1,26 @@
-//! Which shard gets which site or page, by the links of an earlier crawl: what `ringcrawl-lab plan` computes.
+//! Assigns sites or pages to shards by the links of an earlier crawl: what `ringcrawl-lab plan` computes.
 //!
-//! Decides: the two models of Cambazoglu, Turk and Aykanat, "Data-Parallel Web Crawling Models" (ISCIS 2004), and what they are
-//! compared with. A vertex is a page or a site; it weighs its bytes (storage) and its pages (requests). An edge costs the bytes of
-//! the URLs that its links would send from shard to shard, both ways. METIS looks for parts of equal weights with the cheapest cut; the
-//! crawler's own hash is the baseline.
+//! Decides: the two models of Cambazoglu, Turk and Aykanat, "Data-Parallel Web Crawling Models" (ISCIS 2004), and
+//! their baseline. A vertex is a page or a site; its weights are its bytes (storage) and its pages (requests). The
+//! cost of an edge is the bytes of the URLs that its links would send from shard to shard, both ways. METIS looks for
+//! parts of equal weights with the cheapest cut; the baseline is the crawler's own hash.
 //!
 //! | file | what it is |
 //! |---|---|
 //! | `edge_list` | lists of links, pages and sites, as text |
-//! | `stored` | a crawl's directory, whose pages are read again |
+//! | `stored` | the stored pages of a crawl's directory |
 //! | `synthetic` | the synthetic web |
 //! | `builder`, `graph` | the graph of pages |
-//! | `weighted` | what METIS is given: pages or sites |
+//! | `weighted` | the input of METIS: pages or sites |
 //! | `partition` | METIS |
-//! | `compare` | imbalance and volume, as the paper has them |
-//! | `pagerank`, `files` | the order of pages; what is written |
+//! | `compare` | imbalance and volume, as in the paper |
+//! | `pagerank`, `files` | the order of pages; output files |
 //!
-//! Invariants: the same input and seed give the same plan; nothing is changed but the files that are asked for.
-//! Limits: [`PAGES_MAX`] pages; memory as [`Memory`] is told, which is asked before it is used; METIS takes 2^30 vertices and links both ways.
-//! Leaves to others: arguments, the table's look, the progress bar (`cli::plan`); the hash (`route`), links of pages (`page`).
+//! Invariants: the same input and seed give the same plan; only the requested files are changed.
+//! Limits: [`PAGES_MAX`] pages; the bytes allowed by [`Memory`], which is asked before memory is used; METIS takes
+//! 2^30 vertices and links both ways.
+//! Leaves to others: arguments, the table's layout, the progress bar (`commands::plan`); the hash (`route`), links of
+//! pages (`page`).
 
 mod builder;
 mod compare;
@@ -45,7 +47,7 @@ pub use stored::{Losses, read as read_stored, read_known};
 pub(crate) use stored::{opened, url_of};
 pub use synthetic::read as read_synthetic;
 
-/// Most pages of a graph: they are counted in 32 bits, and two numbers are no page.
+/// Maximum number of pages of a graph: they are counted in 32 bits, and two numbers are reserved.
 pub const PAGES_MAX: u64 = (1 << 32) - 2;
 
 /// What counts as a site.
@@ -57,25 +59,25 @@ pub enum SiteKind {
     Host,
 }
 
-/// How a graph is made of what is read.
+/// How the input becomes a graph.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GraphSettings {
     /// What a site is.
     pub key: SiteKind,
-    /// Bytes that the URL of a page counts whose URL is not known.
+    /// Assumed URL length in bytes of a page whose URL is not known.
     pub url_bytes: u64,
 }
 
-/// How far a long step is.
+/// Progress of a long step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Step {
-    /// What is done, in words.
+    /// A description of the step.
     pub what: &'static str,
-    /// How much of it.
+    /// Amount done.
     pub done: u64,
-    /// Of how much.
+    /// Total amount.
     pub total: u64,
 }
 
-/// Is told how far long steps are, a few hundred times each.
+/// Receives the progress of long steps, a few hundred times each.
 pub type Watch<'a> = &'a mut dyn FnMut(Step);

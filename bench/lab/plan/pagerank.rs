@@ -1,13 +1,14 @@
-//! PageRank of pages: the order in which they matter.
+//! PageRank of pages: the order of their importance.
 //!
-//! Decides: the random surfer of Brin and Page (1998): with probability 0.85 he follows one of a page's links, otherwise he goes to
-//! any page; from a page without links he goes to any page, too. The power method from equal ranks, until a round changes less than 1e-9
-//! in all, or for 200 rounds (0.85^200 is 8e-15).
-//! Invariants: ranks come to 1, and none is 0; pure.
+//! Decides: the random surfer of Brin and Page (1998). With probability 0.85 the surfer follows one of a page's
+//! links, and otherwise jumps to any page; from a page without links the surfer also jumps to any page. The power
+//! method starts from equal ranks and runs until a round changes less than 1e-9 in all, or for 200 rounds (0.85^200
+//! is 8e-15).
+//! Invariants: ranks sum to 1, and none is 0; pure.
 
 use super::{Memory, PageGraph, PlanError, Step, Watch};
 
-/// How many pages link to each: whole numbers.
+/// The number of pages that link to each page: whole numbers.
 pub fn links_to(graph: &PageGraph, memory: &mut Memory) -> Result<Vec<f64>, PlanError> {
     let mut links = memory.filled(graph.pages(), 0.0, "ranks")?;
     for page in graph.all() {
@@ -70,7 +71,7 @@ mod tests {
         pagerank(graph, &mut Memory::new(1 << 20), &mut |_| ()).expect("memory")
     }
 
-    /// The same by the whole matrix of the surfer's steps.
+    /// The same by the full matrix of the surfer's steps.
     fn slow_ranks(graph: &PageGraph) -> Vec<f64> {
         let pages = graph.pages();
         let step = |from: u32, to: u32| {
@@ -91,7 +92,7 @@ mod tests {
 
     #[test]
     fn by_hand() {
-        // Two pages that link to each other are equal; a page without links gives to all.
+        // Two pages that link to each other are equal; a page without links gives to all pages.
         assert_eq!(ranks(&graph(&[("a.test/1", 1), ("a.test/2", 1)], &[(0, 1), (1, 0)])), [0.5, 0.5]);
         // r1 = (0.15 + 0.85 r2) / 2, r1 + r2 = 1: r1 = 1 / 2.85.
         let found = ranks(&graph(&[("a.test/1", 1), ("a.test/2", 1)], &[(0, 1)]));

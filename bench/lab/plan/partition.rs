@@ -1,14 +1,15 @@
-//! Parts of a graph by METIS.
+//! Partitions a graph with METIS.
 //!
-//! Decides: K parts that balance storage and requests within 5 %, with the cheapest cut, by multilevel K-way partitioning for several
-//! constraints (Karypis and Kumar 1998). Where that misses the 5 %, other seeds and recursive bisection are tried, and the best is taken:
-//! the one that misses them by the fewest tenths of a part, and of those that are alike the cheapest.
-//! A vertex heavier than a part counts as much as a part, so that the others are balanced round it.
-//! With few vertices for each part it is bisection alone, by METIS two parts at a time: given parts without a vertex it complains on
-//! standard output. With as many parts as vertices each vertex is a part.
-//! Why scaled: METIS counts in 32 bits. Weights and costs whose sums are longer are divided; a cost stays 1 at least.
-//! Invariants: the same graph and seed give the same parts; one partition at a time, as METIS keeps its random numbers and handlers of
-//! signals in the process.
+//! Decides: K parts that balance storage and requests within 5 %, with the cheapest cut, by multilevel K-way
+//! partitioning for several constraints (Karypis and Kumar 1998). If that misses the 5 %, other seeds and recursive
+//! bisection are tried, and the best result is taken: the one that misses by the fewest tenths of a part, and among
+//! equal ones the cheapest.
+//! A vertex heavier than a part is weighted as one part, so that the others are balanced around it.
+//! With few vertices per part only bisection is used, two parts at a time: METIS complains on standard output about
+//! parts without a vertex. With as many parts as vertices, each vertex is a part.
+//! Why scaled: METIS counts in 32 bits. Weights and costs with larger sums are divided; a cost is at least 1.
+//! Invariants: the same graph and seed give the same parts. Only one partition runs at a time, as METIS keeps its
+//! random numbers and signal handlers in the process.
 //! Limits: 2^30 vertices and edges, each counted from both ends.
 
 use std::sync::Mutex;
@@ -18,7 +19,7 @@ use metis::option::Seed;
 use super::PlanError;
 use super::weighted::Weighted;
 
-/// How far above the average the largest part may be.
+/// How far the largest part may exceed the average.
 pub const IMBALANCE_MAX: f64 = 0.05;
 
 /// The part of each vertex.
@@ -57,7 +58,7 @@ enum Method {
     Bisection,
 }
 
-/// What is tried until something is balanced: method, and what is added to the seed.
+/// Attempts until a result is balanced: method, and what is added to the seed.
 const TRIES: [(Method, u32); 6] = [
     (Method::KWay, 0),
     (Method::KWay, 1),
@@ -67,7 +68,7 @@ const TRIES: [(Method, u32); 6] = [
     (Method::Bisection, 1),
 ];
 
-/// Weights none of which is more than a part's share, if those that are more have parts of their own.
+/// Weights capped at a part's share; vertices heavier than that get parts of their own.
 fn capped(weights: &[[u64; 2]], parts: u16) -> Vec<[u64; 2]> {
     let caps = [0, 1].map(|which| {
         let mut falling: Vec<u64> = weights.iter().map(|weight| weight[which]).collect();
@@ -84,7 +85,7 @@ fn capped(weights: &[[u64; 2]], parts: u16) -> Vec<[u64; 2]> {
     weights.iter().map(|weight| [weight[0].min(caps[0]), weight[1].min(caps[1])]).collect()
 }
 
-/// The largest part's weight above the average, as a share of that.
+/// The excess of the largest part's weight over the average, as a share of the average.
 pub(super) fn imbalance(weights: impl Iterator<Item = (u16, u64)>, parts: u16) -> f64 {
     let mut sums = vec![0u64; usize::from(parts.max(1))];
     for (part, weight) in weights {
@@ -97,24 +98,24 @@ pub(super) fn imbalance(weights: impl Iterator<Item = (u16, u64)>, parts: u16) -
     if average > 0.0 { (most - average) / average } else { 0.0 }
 }
 
-/// By how much the worse of both weights is out of balance beyond what is allowed.
+/// How far the worse of both weights exceeds the allowed imbalance.
 fn excess(weights: &[[u64; 2]], found: &[u16], parts: u16) -> f64 {
     let of = |which: usize| imbalance(found.iter().copied().zip(weights.iter().map(|weight| weight[which])), parts);
     (of(0).max(of(1)) - IMBALANCE_MAX).max(0.0)
 }
 
-/// What the edges cost that join different parts.
+/// The cost of the edges between different parts.
 fn cut(graph: &Weighted, found: &[u16]) -> u64 {
     let edges = |vertex: usize| graph.starts[vertex]..graph.starts[vertex + 1];
     let is_cut = |vertex: usize, edge: &usize| found[vertex] != found[graph.neighbours[*edge] as usize];
     let of = |vertex: usize| {
         edges(vertex).filter(move |edge| is_cut(vertex, edge)).map(|edge| graph.costs[edge]).sum::<u64>()
     };
-    // Each is there from both ends.
+    // Each edge is counted from both ends.
     (0..graph.vertices()).map(of).sum::<u64>() / 2
 }
 
-/// A graph, or a part of one, as METIS takes it.
+/// A graph, or a part of one, in METIS's format.
 #[derive(Default)]
 struct Input {
     constraints: usize,
@@ -133,7 +134,7 @@ impl Input {
         }
         let number = |number: u64| i32::try_from(number).ok();
         let totals = [0, 1].map(|which| weights.iter().map(|weight| u128::from(weight[which])).sum::<u128>());
-        // Storage that is as requests, or nothing, is no constraint of its own.
+        // Storage equal to requests, or none, is no constraint of its own.
         let has_storage = totals[0] > 0 && weights.iter().any(|weight| weight[0] != weight[1]);
         let which: &[usize] = if has_storage { &[0, 1] } else { &[1] };
         let divisor = |total: u128| u64::try_from(total.div_ceil(SUM_MAX)).unwrap_or(u64::MAX).max(1);
@@ -168,7 +169,7 @@ impl Input {
     fn k_way(&self, parts: u16, seed: u32) -> Found<Vec<u16>> {
         let mut found = vec![0; self.vertices()];
         self.graph(parts, seed, &[TOLERANCE; 2])?.part_kway(&mut found)?;
-        // It gives no other parts.
+        // METIS returns no other parts.
         Ok(found.into_iter().map(|part| u16::try_from(part).unwrap_or_default().min(parts - 1)).collect())
     }
 
@@ -178,7 +179,7 @@ impl Input {
         let all: Vec<i32> = (0..i32::try_from(self.vertices())?).collect();
         let mut places = vec![NOWHERE; self.vertices()];
         let tolerance = TOLERANCE.powf(1.0 / f32::from(parts).log2().ceil().max(1.0));
-        // Vertices, and the parts they are for: the first, and how many.
+        // Vertices, and the parts they are for: the first one, and their number.
         let mut left = vec![(all, 0u16, parts)];
         while let Some((vertices, first, count)) = left.pop() {
             if count == 1 || vertices.len() <= usize::from(count) {
@@ -190,7 +191,7 @@ impl Input {
             let (input, lower) = (self.part(&vertices, &mut places), count / 2);
             let share = f32::from(lower) / f32::from(count);
             let targets = [share, share, 1.0 - share, 1.0 - share];
-            // As many targets a side as constraints.
+            // As many targets per side as constraints.
             let targets = if input.constraints == 2 { &targets[..] } else { &targets[1..3] };
             let mut sides = vec![0; vertices.len()];
             input.graph(2, seed, &[tolerance; 2])?.set_tpwgts(targets).part_recursive(&mut sides)?;
@@ -218,7 +219,7 @@ impl Input {
                     part.costs.push(self.costs[edge]);
                 }
             }
-            // No longer than that of all.
+            // No longer than the list of all vertices.
             part.starts.push(part.neighbours.len() as i32);
             part.weights.extend_from_slice(&self.weights[vertex * self.constraints..(vertex + 1) * self.constraints]);
         }
@@ -227,15 +228,15 @@ impl Input {
     }
 }
 
-/// Whose turn it is with METIS.
+/// Serializes calls to METIS.
 static METIS: Mutex<()> = Mutex::new(());
-/// How much heavier than the average METIS may make a part: a little less than is allowed, as weights are scaled.
+/// How far METIS may make a part exceed the average: a little less than allowed, as weights are scaled.
 const TOLERANCE: f32 = 1.049;
-/// What weights or costs may come to together.
+/// Maximum sum of weights or costs.
 const SUM_MAX: u128 = (1 << 30) - 1;
 const SEED_MAX: u32 = i32::MAX as u32;
 const ITEMS_MAX: usize = 1 << 30;
-/// With so many vertices for each part METIS never met a part without one, in 6,000 graphs with weights of all sizes.
+/// With this many vertices per part METIS never produced an empty part, in 6,000 graphs with weights of all sizes.
 const KWAY_VERTICES_MIN: usize = 16;
 /// A vertex that is not in the part.
 const NOWHERE: i32 = -1;
@@ -251,7 +252,7 @@ mod tests {
         Weighted::of_pages(graph, &mut Memory::new(1 << 30)).expect("memory")
     }
 
-    /// Two clusters of 40 pages that a single link joins, and whose pages come in turns.
+    /// Two clusters of 40 pages, with alternating numbers, joined by a single link.
     #[test]
     fn two_clusters_are_parted_at_their_bridge() {
         let names: Vec<String> = (0..80).map(|page| format!("a.test/{page:02}")).collect();
@@ -295,7 +296,7 @@ mod tests {
         assert_eq!(excess(&weighted.weights, &found, 4), 0.0);
     }
 
-    /// METIS must not be given what it cannot do, nor end the process.
+    /// METIS must not get input that it cannot handle, nor end the process.
     #[test]
     fn small_graphs_and_many_parts() {
         let mut rng = Rng::new(3);
@@ -319,7 +320,7 @@ mod tests {
         assert_eq!(of(&[5, 90, 10, 5, 4], 4), [5, 7, 7, 5, 4]);
         assert_eq!(of(&[3, 3, 3, 3], 2), [3; 4]);
         assert_eq!((of(&[0, 9], 2), of(&[u64::MAX; 3], 2), of(&[7], 3)), (vec![0, 1], vec![u64::MAX; 3], vec![1]));
-        // The others are balanced round it.
+        // The others are balanced around it.
         let name = |page: u32| format!("{}.test/{page}", if page < 300 { 0 } else { page });
         let names: Vec<String> = (0..500).map(name).collect();
         let pages: Vec<(&str, u64)> = names.iter().map(|name| (name.as_str(), 1_000)).collect();

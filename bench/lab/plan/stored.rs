@@ -1,10 +1,11 @@
-//! A crawl's directory, whose pages are read again.
+//! Reads a graph from the stored pages of a crawl's directory.
 //!
-//! Decides: a page is a URL of which a response is stored, whatever its status, but for robots.txt: each was a request, and a redirect
-//! or an error costs shards a message as any other. It weighs its body as it is stored, of several captures the last one. Its links
-//! are those that the crawler's own reader finds; those to URLs that are not stored are counted and left out.
-//! A body that is stored with another URL counts for both, and is looked through for both.
-//! Invariants: nothing is written, and a crawl may go on meanwhile: what is stored later may be missing.
+//! Decides: a page is a URL with a stored response, whatever its status, except robots.txt: each was a request, and a
+//! redirect or an error costs shards a message like any other. Its weight is its body as stored, in the last of
+//! several captures. Its links are those that the crawler's own reader finds; links to URLs that are not stored are
+//! counted and left out.
+//! A body that is stored with another URL counts for both, and its links are read for both.
+//! Invariants: nothing is written, and a crawl may run at the same time: what it stores later may be missing.
 //! Limits: one response in memory; the bodies that revisits refer to must be in the same directory.
 
 use std::collections::HashMap;
@@ -24,14 +25,14 @@ use ringcrawl_warc::fault::ReadError;
 use ringcrawl_warc::read::{Record, SegmentReader, read_rest};
 use ringcrawl_warc::segments::OPEN;
 
-/// What could not be read of a directory.
+/// What could not be read from a directory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Losses {
     /// Damaged places in segments.
     pub damaged: u64,
-    /// Responses that are no HTTP/1.
+    /// Responses that are not HTTP/1.
     pub unread: u64,
-    /// Pages whose body is that of a capture that is not there.
+    /// Pages whose body is in a capture that is missing.
     pub bodiless: u64,
 }
 
@@ -46,7 +47,7 @@ pub fn read(
     read_pages(segments, config, settings, memory, watch, false)
 }
 
-/// The same with what the pages link to and is not stored: pages without bytes and links.
+/// The same, with the targets of links that are not stored: pages without bytes and links.
 pub fn read_known(
     segments: &[PathBuf],
     config: Config,
@@ -88,19 +89,19 @@ fn read_pages(
 enum Pass {
     /// URLs and lengths.
     Pages,
-    /// What pages link to.
+    /// The links of pages.
     Links,
 }
 
 struct Reading<'m> {
     builder: Builder<'m>,
     reader: PageReader,
-    /// Longest response that is read, in bytes.
+    /// Maximum length of a response that is read, in bytes.
     bytes_max: usize,
-    /// Pages whose body is stored with another, by the hash of its digest.
+    /// Pages whose body is stored with another URL, by the hash of its digest.
     revisits: HashMap<u128, Vec<u32>>,
     losses: Losses,
-    /// Whether what is linked to and not stored is a page.
+    /// Whether linked URLs that are not stored are pages.
     has_known: bool,
 }
 
@@ -133,7 +134,7 @@ impl Reading<'_> {
         }
     }
 
-    /// Both passes meet the same damage.
+    /// Both passes see the same damage; only one counts it.
     fn note_damage(&mut self, pass: Pass) {
         self.losses.damaged += u64::from(pass == Pass::Links);
     }
@@ -160,7 +161,7 @@ impl Reading<'_> {
         Ok(Ok(()))
     }
 
-    /// Adds the links of a page, and of those that have the same body.
+    /// Adds the links of a page, and of the pages with the same body.
     fn links(
         &mut self,
         segment: &mut SegmentReader<File>,
@@ -209,14 +210,14 @@ impl Reading<'_> {
     }
 }
 
-/// The URL of a record that makes a page.
+/// The URL of a record, if it makes a page.
 pub(crate) fn url_of(record: &Record) -> Option<Url> {
     let is_capture = matches!(record.head.kind().as_str(), "response" | "revisit") && record.head.is_http();
     let url = is_capture.then(|| Url::parse(record.head.target_uri()).ok()).flatten()?;
     (url.path_and_query() != "/robots.txt").then_some(url)
 }
 
-/// Opens a segment by the name that it has now: what was being written when it was listed may be closed since.
+/// Opens a segment under its present name: a segment that was open when listed may have been closed since.
 pub(crate) fn opened(path: &Path) -> io::Result<File> {
     File::open(path).or_else(|error| match path.to_str().and_then(|path| path.strip_suffix(OPEN)) {
         Some(closed) if error.kind() == ErrorKind::NotFound => File::open(closed),
@@ -224,9 +225,9 @@ pub(crate) fn opened(path: &Path) -> io::Result<File> {
     })
 }
 
-/// What a head may have besides the longest body.
+/// Allowance for the head in addition to the longest body.
 const HEAD_BYTES_FREE: usize = 1 << 20;
-/// A revisit's place in the table.
+/// Memory of a revisit in the table.
 const REVISIT_BYTES: u64 = 96;
 
 #[cfg(test)]
@@ -275,7 +276,7 @@ mod tests {
             record("response", "http://b.test/2", "shared", &shared),
             record("revisit", "http://b.test/3", "elsewhere", "HTTP/1.1 200 OK\r\n\r\n"),
         ];
-        // The second is closed while the list is worked off, and damaged.
+        // The second segment is closed while the list is processed, and damaged.
         let paths = [folder.file("a.warc", &first.concat()), folder.at("b.warc.open")].map(PathBuf::from);
         folder.file("b.warc", &format!("{}no record\r\n{}", second[..2].concat(), second[2]));
         let (graph, losses) = read_all(&paths).expect("readable");

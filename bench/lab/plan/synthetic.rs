@@ -1,14 +1,14 @@
 //! The synthetic web as a graph, without a server and a crawl.
 //!
-//! Decides: pages alone are vertices. A link to an address that redirects is one to the page where it ends, and links to what is no page are
-//! counted and left out.
-//! Leaves to others: what links to what (`web`).
+//! Decides: only pages are vertices. A link to an address that redirects is a link to the page where the redirects
+//! end. Links to anything but pages are counted and left out.
+//! Leaves to others: which page links to which (`web`).
 
 use super::builder::Builder;
 use super::{GraphSettings, Memory, PageGraph, PlanError, Step, Watch};
 use ringcrawl_web::Model;
 
-/// The graph of a web that has an end.
+/// The graph of a finite web.
 pub fn read(
     model: &Model,
     settings: GraphSettings,

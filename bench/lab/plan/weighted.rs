@@ -1,26 +1,28 @@
-//! What is partitioned: pages or sites, what they weigh, and what it costs to part them.
+//! The input of a partition: pages or sites, their weights, and the cost of separating them.
 //!
-//! Decides: a vertex weighs its bytes and its pages. An edge joins two vertices between which there is a link, and costs the bytes of
-//! the URLs of all links both ways, so the cost of the edges that a partition cuts is the volume of its exchange.
-//! Invariants: each edge is there from both ends, at the same cost; no vertex is its own neighbour; neighbours rise.
-//! Limits: memory is asked for, METIS's own included: [`LINK_BYTES`] a link, [`VERTEX_BYTES`] a vertex.
+//! Decides: a vertex has two weights, its bytes and its pages. An edge joins two vertices with a link between them.
+//! It costs the bytes of the URLs of all links both ways, so the cost of the edges that a partition cuts is the
+//! volume of its exchange.
+//! Invariants: each edge is listed at both ends, at the same cost; no vertex is its own neighbour; neighbours are in
+//! ascending order.
+//! Limits: memory is requested, METIS's own included: [`LINK_BYTES`] a link, [`VERTEX_BYTES`] a vertex.
 
 use super::{Memory, PageGraph, PlanError};
 
-/// A graph without directions.
+/// An undirected graph.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Weighted {
     /// Storage and requests of each vertex.
     pub(super) weights: Vec<[u64; 2]>,
-    /// Where each vertex's edges begin, and where the last one's end.
+    /// The start of each vertex's edges, and the end of the last vertex's.
     pub(super) starts: Vec<usize>,
     pub(super) neighbours: Vec<u32>,
     pub(super) costs: Vec<u64>,
-    /// Memory that was asked for.
+    /// Memory requested.
     asked: u64,
 }
 
-/// A graph with directions, before both are made one.
+/// A directed graph, before both directions are merged.
 struct Directed {
     starts: Vec<usize>,
     targets: Vec<u32>,
@@ -51,7 +53,7 @@ impl Weighted {
         }
         pages.sort_by_key(|page| graph.site_of(*page));
         let mut directed = Directed { starts: vec![0], targets: Vec::new(), costs: Vec::new() };
-        // What the links of the current site cost, by target; and which targets there are.
+        // The cost of the current site's links by target; and the targets found.
         let (mut cost_of, mut found) = (vec![0u64; sites], Vec::new());
         let mut rest = pages.as_slice();
         for site in 0..sites as u32 {
@@ -87,7 +89,7 @@ impl Weighted {
         let (mut starts, mut neighbours, mut costs) = (vec![0], Vec::new(), Vec::new());
         for vertex in 0..weights.len() {
             let (mut there, mut here) = (out.of(vertex).peekable(), back.of(vertex).peekable());
-            // Both rise: the lower one is next, and of the same neighbour both together.
+            // Both lists ascend: the lower neighbour comes next; equal ones are merged.
             loop {
                 let next = match (there.peek(), here.peek()) {
                     (Some((one, cost)), Some((other, more))) if one == other => (*one, cost.saturating_add(*more)),
@@ -111,12 +113,12 @@ impl Weighted {
         self.weights.len()
     }
 
-    /// What all vertices weigh together.
+    /// The sum of all vertices' weights.
     pub fn totals(&self) -> [u64; 2] {
         self.weights.iter().fold([0; 2], |sum, weight| [sum[0].saturating_add(weight[0]), sum[1] + weight[1]])
     }
 
-    /// Gives the memory back that was asked for.
+    /// Gives the requested memory back.
     pub fn release(self, memory: &mut Memory) {
         memory.give_back(self.asked);
     }
@@ -130,7 +132,7 @@ impl Directed {
         targets.iter().copied().zip(self.costs.get(range).unwrap_or_default().iter().copied())
     }
 
-    /// The same links the other way round; those of a vertex rise, as they are gone through in the order of their sources.
+    /// The same links reversed; those of a vertex ascend, because sources are visited in order.
     fn turned(&self) -> Directed {
         let vertices = self.starts.len() - 1;
         let mut starts = vec![0usize; vertices + 1];
@@ -158,10 +160,10 @@ fn ask(vertices: usize, links: usize, memory: &mut Memory) -> Result<u64, PlanEr
     memory.take(needed, "partitioning").map(|()| needed)
 }
 
-/// Of a link: 12 bytes as it is and turned, twice 12 when both ways are one, twice 8 for METIS, and as its levels have half as many
-/// edges each, some four times that for all of them.
+/// Per link: 12 bytes in each direction, twice 12 when both are merged, twice 8 for METIS, and some four times that
+/// for all its levels, which have half as many edges each.
 const LINK_BYTES: u64 = 128;
-/// The same of a vertex.
+/// The same per vertex.
 const VERTEX_BYTES: u64 = 128;
 
 #[cfg(test)]
@@ -175,7 +177,7 @@ pub(super) mod tests {
     use ringcrawl_base::Rng;
     use ringcrawl_url::Url;
 
-    /// A graph of pages with bytes, each named by site and path, and links by their place in the list.
+    /// A graph of pages with bytes, each named by site and path, and links by index in the list.
     pub(in crate::plan) fn graph(pages: &[(&str, u64)], links: &[(u32, u32)]) -> PageGraph {
         let mut memory = Memory::new(1 << 30);
         let mut builder = Builder::new(GraphSettings { key: SiteKind::Domain, url_bytes: 50 }, &mut memory);
@@ -187,7 +189,7 @@ pub(super) mod tests {
         builder.finish().expect("a graph")
     }
 
-    /// A random one.
+    /// A random graph.
     pub(in crate::plan) fn random_graph(rng: &mut Rng, pages: usize, sites: u64, links: usize) -> PageGraph {
         let names: Vec<String> = (0..pages).map(|page| format!("s{}.test/{page}", rng.below(sites))).collect();
         let pages: Vec<(&str, u64)> = names.iter().map(|name| (name.as_str(), rng.below(9_000))).collect();
@@ -199,7 +201,7 @@ pub(super) mod tests {
 
     #[test]
     fn both_ways_are_one_edge() {
-        // http://a.test/1 has 15 bytes, as all of them.
+        // http://a.test/1 has 15 bytes, like all of them.
         let pages = [("a.test/1", 10), ("a.test/2", 20), ("b.test/3", 5), ("c.test/4", 7)];
         let graph = graph(&pages, &[(0, 1), (1, 0), (0, 2), (1, 2), (2, 0), (3, 2)]);
         let mut memory = Memory::new(1 << 20);
@@ -221,7 +223,7 @@ pub(super) mod tests {
         assert!(refused.starts_with("partitioning: 1280 bytes"), "{refused}");
     }
 
-    /// The same by a table of pairs.
+    /// Compares with a table of pairs.
     #[test]
     fn as_a_table_of_pairs_has_it() {
         let mut rng = Rng::new(1);

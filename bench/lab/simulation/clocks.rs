@@ -1,10 +1,10 @@
-//! The wall clock of a simulated machine, which is set while the crawl runs.
+//! The wall clock of a simulated machine, which is adjusted while the crawl runs.
 //!
-//! Decides: in every second crawl, some times, by up to three hours, forwards or backwards, as by a time server that was out of reach
-//! when the machine started. Every shard sees it at its next turn. What hosts have asked for before must hold all the same, also
-//! after a kill soon afterwards.
-//! Limits: it is not set while no run is on. A clock that was wrong all through a run says wrong things in the log, and nobody
-//! can know.
+//! Decides: in every second crawl the clock is adjusted a few times, by up to three hours, forwards or backwards, as
+//! by a time server that was out of reach when the machine started. Every shard sees it at its next turn. Earlier
+//! requests of hosts must remain in force, also after a kill soon afterwards.
+//! Limits: the clock is not adjusted between runs. If it was wrong throughout a run, the log has wrong times, and no
+//! check can detect that.
 
 use std::collections::VecDeque;
 
@@ -13,13 +13,13 @@ use ringcrawl_base::Rng;
 use ringcrawl_base::time::{Duration, Instant, UnixTime, WallClock};
 use ringcrawl_brain::shard::Input;
 
-/// The clock, and how it will be set.
+/// The clock, and its coming adjustments.
 #[derive(Debug)]
 pub(super) struct FakeClock {
     pub(super) now: WallClock,
-    /// To what it says at [`Instant::ZERO`] by then.
+    /// When it is adjusted, and what it then shows at [`Instant::ZERO`].
     steps: VecDeque<(Instant, WallClock)>,
-    /// Of its own: all other draws of a seed stay as they are.
+    /// A generator of its own: all other draws of a seed stay as they are.
     rng: Rng,
 }
 
@@ -39,12 +39,12 @@ impl FakeClock {
         FakeClock { now: clock(EPOCH_MICROS), steps, rng }
     }
 
-    /// When it is set next.
+    /// The time of the next adjustment.
     pub(super) fn next(&self) -> Option<Instant> {
         self.steps.front().map(|(at, _)| *at)
     }
 
-    /// No run is on for so long.
+    /// Postpones adjustments while no run is on.
     pub(super) fn postpone(&mut self, pause: Duration) {
         self.steps.iter_mut().for_each(|(at, _)| *at = *at + pause);
     }
@@ -56,7 +56,7 @@ impl FakeClock {
 }
 
 impl Simulation {
-    /// The clock is set, if it is to be by now.
+    /// Adjusts the clock if an adjustment is due.
     pub(super) fn set_clock(&mut self) {
         while let Some((_, clock)) = self.clock.steps.front().copied().filter(|(at, _)| *at <= self.now) {
             self.clock.steps.pop_front();
@@ -71,5 +71,5 @@ impl Simulation {
 
 /// Some day in 2027.
 const EPOCH_MICROS: u64 = 1_800_000_000_000_000;
-/// Sets the generator apart.
+/// Separates the generator from others.
 const CLOCKS: u64 = 0x636c_6f63;

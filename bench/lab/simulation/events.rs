@@ -1,4 +1,4 @@
-//! What comes about in a simulated crawl at some instant: answers, messages, and what the disk has done.
+//! The events of a simulated crawl: responses, messages, and completed disk operations.
 
 use std::cmp::Reverse;
 use std::net::IpAddr;
@@ -17,25 +17,25 @@ use ringcrawl_brain::politeness::{HOLD_SLACK, Key};
 use ringcrawl_brain::shard::{DiskEnd, Input};
 use ringcrawl_warc::Dictionary;
 
-/// Something that is to happen.
+/// A future event.
 #[derive(Debug)]
 pub(super) enum Event {
     /// A request reaches its server.
     Arrive(usize, Rc<FetchJob>),
-    /// Its answer is back, with the address that gave it.
+    /// Its response is back, with the address that sent it.
     Fetched(usize, Rc<FetchJob>, Option<IpAddr>),
-    /// A request came to nothing, or its answer was lost.
+    /// A request failed, or its response was lost.
     Failed(usize, Rc<FetchJob>, Failure),
     /// A long response was read.
     Read(usize, Box<PageRead>),
     Trained(usize, Option<Dictionary>),
     /// A name server's answer is back.
     Answered(usize, u64, DnsAnswer),
-    /// A shard looks what phase it is, and at its orders.
+    /// A shard checks its phase and its orders.
     Look(usize),
-    /// The receiver looks into the ring.
+    /// The receiver checks the ring.
     Deliver(u16, u16),
-    /// The disk of a shard has done something.
+    /// The disk of a shard completes an operation.
     Disk(usize),
     /// A segment of a shard is synced and closed.
     Closed(usize),
@@ -106,7 +106,7 @@ impl Simulation {
                     self.later(BUSY_PAUSE, Event::Deliver(from, to));
                     return;
                 }
-                // It may have been taken in already, with the word to close.
+                // It may have been taken in already, together with the order to close.
                 let Some(mut lane) = self.run.lanes.remove(&(to, from)) else { return };
                 let bytes = lane.pop_front();
                 if !lane.is_empty() {
@@ -155,7 +155,7 @@ impl Simulation {
         }
     }
 
-    /// The address that answers: that of the job, or as `fetch::dial` has it, another one whose turn is free.
+    /// The address that responds: that of the job, or as in `fetch::dial`, another one whose claim is free.
     pub(super) fn dial(&mut self, job: &FetchJob) -> Option<IpAddr> {
         let first = job.addr?;
         if !FakeWeb::is_dead(first) {
@@ -170,7 +170,7 @@ impl Simulation {
         further
     }
 
-    /// Gives the turn at a further address back.
+    /// Gives back the claim at a further address.
     pub(super) fn give_back(&mut self, job: &FetchJob, addr: Option<IpAddr>) {
         let is_its_own = |further: &IpAddr| job.addr.is_none_or(|first| !covers(first, *further));
         if let Some(further) = addr.filter(is_its_own) {
@@ -179,7 +179,7 @@ impl Simulation {
         }
     }
 
-    /// A fetch has to end, if its request has arrived.
+    /// A fetch must end if its request has arrived.
     pub(super) fn hurry(&mut self, shard: usize, id: u64) {
         let is_of = |event: &Event| matches!(event, Event::Fetched(of, job, _) if *of == shard && job.id == id);
         let number = self.run.pending.iter().find(|(_, event)| is_of(event)).map(|(number, _)| *number);
@@ -208,10 +208,10 @@ impl Simulation {
     }
 }
 
-/// How long a message waits whose receiver's disk is behind, before it is looked for again.
+/// How long a message waits before the next check when its receiver's disk is behind.
 const BUSY_PAUSE: Duration = Duration::from_millis(10);
 
-/// Whether the turn at `first` is also one at `further`.
+/// Whether the claim at `first` also covers `further`.
 fn covers(first: IpAddr, further: IpAddr) -> bool {
     Key::from(first) == Key::from(further)
 }

@@ -1,4 +1,4 @@
-//! What the housekeeping thread does in a simulated crawl: it looks at the shards, and tells them of phases and outages.
+//! The housekeeping thread of a simulated crawl: it checks the shards, and sends them phases and outages.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use ringcrawl_crawler::control::{Cause, NetworkView, Observation};
 use ringcrawl_url::Url;
 
 impl Simulation {
-    /// The housekeeping thread looks at the shards.
+    /// The housekeeping thread checks the shards.
     pub(super) fn supervise(&mut self) {
         if self.now < self.run.next_look {
             return;
@@ -44,10 +44,10 @@ impl Simulation {
         }
     }
 
-    /// When the next look may change something; `waits`: something else happens before long. The thread itself looks all the time:
-    /// a look that comes later than it would is a crawl that cannot be.
+    /// When the next check may change something; `waits`: another event happens soon. The real thread checks all the
+    /// time: a check later than its would simulate a crawl that cannot occur.
     pub(super) fn next_look(&self, waits: bool) -> Option<Instant> {
-        // All have just become quiet, a shard has ended, or something is wanted.
+        // All have just become quiet, a shard has ended, or an order is pending.
         let is_watched = (self.run.looks < LOOKS || !waits)
             && (0..self.run.shards.len()).all(|index| self.run.ended[index].is_some() || self.report(index).quiet)
             || self.run.ended.iter().any(Option::is_some)
@@ -58,7 +58,7 @@ impl Simulation {
         Some(at.max(self.run.next_look).max(self.now + TICK))
     }
 
-    /// What the housekeeping thread does about outages.
+    /// The housekeeping thread's handling of outages.
     pub(super) fn guard(&mut self) {
         let reports = self.network_reports();
         let ends: Vec<_> = self.run.shards.iter_mut().flat_map(Shard::take_site_ends).collect();
@@ -81,11 +81,11 @@ impl Simulation {
         }
     }
 
-    /// Whether so many sites have something left and have answered, as their logs tell, that an outage of the web is
-    /// known by them.
+    /// Whether enough sites have URLs left and have answered, by their logs, for an outage of the web to be detected
+    /// through them.
     pub(super) fn are_sites_left(&self) -> bool {
         let config = &self.plan.config;
-        // With room for a few hosts the first of them may be given up before others are asked.
+        // With room for only a few hosts, the first of them may be given up before others get a request.
         if config.frontier.hosts_max < 1 << 20 || !self.plan.follows_all() {
             return false;
         }
@@ -103,7 +103,7 @@ impl Simulation {
         self.run.shards.iter().map(Shard::network_report).collect()
     }
 
-    /// A shard hears what phase it is; others may have heard of it before or not yet.
+    /// A shard receives the phase; others may have received it before or not yet.
     pub(super) fn look(&mut self, shard: usize) {
         let (wanted, heard) = self.run.orders[shard];
         self.run.orders[shard].1 = wanted;
@@ -120,7 +120,7 @@ impl Simulation {
         }
     }
 
-    /// What is in the rings when the word to close comes is taken in before it.
+    /// Messages in the rings are taken in before the order to close.
     pub(super) fn empty_rings_to(&mut self, shard: usize) {
         for from in 0..self.run.shards.len() as u16 {
             let messages = self.run.lanes.remove(&(shard as u16, from)).unwrap_or_default();
@@ -138,11 +138,11 @@ impl Simulation {
     }
 }
 
-/// How often the housekeeping thread looks.
+/// Interval between checks of the housekeeping thread.
 const LOOK: Duration = Duration::from_millis(25);
-/// So many looks at shards that do nothing show all that there is to see.
+/// This many checks of idle shards show everything there is to see.
 const LOOKS: u32 = 8;
-/// What was answered so long ago is in the log.
+/// Answers older than this are in the log.
 const NOTED_AFTER: Duration = Duration::from_secs(10);
 
 #[cfg(test)]

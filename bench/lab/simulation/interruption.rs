@@ -1,4 +1,4 @@
-//! How a simulated run is broken off before its end, and how the next one begins.
+//! How a simulated run is broken off before its end, and how the next one starts.
 
 use std::collections::VecDeque;
 
@@ -8,33 +8,34 @@ use ringcrawl_base::Rng;
 use ringcrawl_base::time::{Duration, Instant};
 use ringcrawl_brain::shard::{Command, Input, Phase};
 
-/// What comes between a crawl and its end.
+/// What may break off a crawl.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Interruption {
     /// The operator drains it.
     Drain(Instant),
-    /// The operator has no patience: drained for a while, then aborted.
+    /// The operator drains it for a while, then aborts it.
     Abort(Instant, Instant),
     /// The process dies at once.
     Kill(Instant),
-    /// The power goes.
+    /// The power fails.
     PowerCut(Instant),
     /// The disk of a shard is full.
     Full(Instant),
-    /// It has fetched as many pages as it was to.
+    /// It has fetched as many pages as allowed.
     PagesMax(u64),
 }
 
 impl Interruption {
-    /// How many kinds there are.
+    /// Number of kinds.
     pub(super) const KINDS: usize = 6;
 
-    /// None to four, the first one soon, and many soon after another: while what a run has left is read, too.
+    /// None to four, the first one soon. Many follow soon after another, so that some come while a run's remains are
+    /// read.
     pub(super) fn some(rng: &mut Rng) -> VecDeque<Interruption> {
         let mut at = Instant::ZERO;
         let count = [0, 1, 1, 2, 2, 4][rng.below(6) as usize];
         let one = |_| {
-            // Many of them while everything is in flight.
+            // Many of these come while everything is in flight.
             let soon = at > Instant::ZERO && rng.percent(30);
             at = at + if soon { millis(rng.below(300)) } else { millis(1 << rng.below(20)) + millis(rng.below(5_000)) };
             match rng.below(8) {
@@ -49,7 +50,7 @@ impl Interruption {
         (0..count).map(one).collect()
     }
 
-    /// When it comes; one that comes with a page has come already.
+    /// When it comes; one that comes with a page counts as already here.
     pub(super) fn at(&self) -> Instant {
         match self {
             Interruption::Drain(at)
@@ -89,7 +90,7 @@ impl Interruption {
 }
 
 impl Simulation {
-    /// The first interruption's time has come; whether a new run has begun by that.
+    /// The time of the first interruption has come; returns whether a new run has begun as a result.
     pub(super) fn interrupt(&mut self) -> bool {
         match self.interruptions.front() {
             Some(Interruption::Kill(_)) => {
@@ -100,7 +101,7 @@ impl Simulation {
                 true
             }
             Some(Interruption::PowerCut(_)) => {
-                // Without syncs a power cut may cost anything, which is what the operator chose.
+                // Without syncs a power cut may lose everything: the operator chose that.
                 let is_synced = self.plan.config.journal.sync_interval.0.is_some();
                 for disk in &mut self.disks {
                     if is_synced { disk.cut_power(&mut self.rng) } else { disk.kill(&mut self.rng) }
@@ -110,7 +111,7 @@ impl Simulation {
             }
             Some(Interruption::Full(_)) => {
                 let shard = self.rng.below(self.disks.len() as u64) as usize;
-                // All of them see the same disk, and one sees it first.
+                // All shards share the same disk, and one notices first.
                 if !self.disks.iter().any(|disk| disk.is_full) {
                     self.disks[shard].is_full = true;
                 }
@@ -120,7 +121,7 @@ impl Simulation {
         }
     }
 
-    /// All shards have ended; whether that was the crawl's end.
+    /// All shards have ended; returns whether the crawl has ended, too.
     pub(super) fn end_run(&mut self) -> bool {
         let has_failed = self.run.ended.iter().any(|ended| matches!(ended, Some(Err(_))));
         if has_failed && !self.disks.iter().any(|disk| disk.is_full) {
@@ -145,20 +146,20 @@ impl Simulation {
         false
     }
 
-    /// New shards begin, soon or two days later, with what the disks hold.
+    /// New shards start, soon or two days later, with what the disks hold.
     fn begin_again(&mut self) {
         self.broken_off.push(self.now);
         let interruption = self.interruptions.pop_front();
         if let Some(interruption) = interruption {
             self.tally.by_interruption[interruption.kind()] += 1;
         }
-        // A run that ended well has noted what its hosts asked for; a kill may take the last second's notes with it.
+        // A run that ended well has recorded what its hosts asked for; a kill may lose the last second's records.
         let is_noted = matches!(interruption, Some(Interruption::Drain(_) | Interruption::PagesMax(_)));
         let is_killed = matches!(interruption, Some(Interruption::Kill(_) | Interruption::PowerCut(_)));
         let pause = if is_noted && self.rng.percent(50) {
             millis(self.rng.below(3_000))
         } else if is_killed && self.clock.begins_soon() {
-            // What was asked for before its last moments is noted.
+            // Pauses requested before its last moments are recorded.
             self.tally.rests_kept += self.servers.forget_rests(self.now, UNWRITTEN_MAX);
             RESTART_PAUSE
         } else {
@@ -176,7 +177,7 @@ impl Simulation {
         let (may_go_on, are_sites_left) = (self.rng.percent(50), self.are_sites_left());
         self.outages.postpone(pause, may_go_on, are_sites_left);
         self.disks.iter_mut().for_each(|disk| disk.is_full = false);
-        // Those that were to come meanwhile come later.
+        // Interruptions due in the meantime come later.
         let now = self.now;
         for next in &mut self.interruptions {
             match next {
@@ -206,7 +207,7 @@ impl Simulation {
         self.sow();
     }
 
-    /// Seeds are given to every run, as `boot` does it.
+    /// Gives the seeds to every run, as `boot` does.
     pub(super) fn sow(&mut self) {
         for url in self.web.seeds() {
             let shard = self.plan.partition.giver_of(&url);
@@ -215,7 +216,7 @@ impl Simulation {
     }
 }
 
-/// How soon a service manager starts a crawl again that was killed.
+/// How soon a service manager restarts a killed crawl.
 const RESTART_PAUSE: Duration = Duration::from_millis(100);
-/// Longer than any delay, which a crawl that begins anew does not know of.
+/// Longer than any delay: a restarted crawl does not know earlier delays.
 const LONG_PAUSE: Duration = Duration::from_secs(2 * 86_400);

@@ -1,9 +1,9 @@
-//! What a simulated crawl came to, and whether that is as it must be.
+//! Judges the result of a simulated crawl.
 //!
-//! Decides: every page that can be reached was fetched, once, and stored as it was served; what was sent was received;
-//! every URL that was accepted is over. A run that was broken off may make the next one fetch again what ended in its
-//! last moments, and nothing else. What a full visited set has set aside need not be fetched, nor what can be reached
-//! through it alone; and nothing is set aside while there is room.
+//! Decides: every reachable page was fetched once, and stored as it was served. Every message sent was received.
+//! Every accepted URL is done. A run that was broken off may make the next one repeat only the fetches that ended in
+//! its last moments. URLs set aside by a full visited set need not be fetched, nor URLs reachable only through them;
+//! and nothing is set aside while there is room.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -18,84 +18,84 @@ use ringcrawl_url::Url;
 /// How a simulated crawl ended.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct SimulationReport {
-    /// Everything that must not be: empty for a good crawl.
+    /// Violations: empty for a good crawl.
     pub complaints: Vec<String>,
     /// Pages fetched with 200, distinct.
     pub pages: usize,
     /// Shards.
     pub shards: usize,
-    /// A hash over every job and its end, in order.
+    /// A hash of every job and its end, in order.
     pub trace: u64,
     /// Virtual time.
     pub took: Duration,
-    /// Blocks that went to disk.
+    /// Blocks written to disk.
     pub spilled: u64,
     /// Messages that a full ring refused.
     pub refused: u64,
-    /// Responses that were read beside their shards.
+    /// Responses read outside their shards' threads.
     pub read_beside: u64,
-    /// Dictionaries that were to be trained.
+    /// Dictionary trainings.
     pub trainings: u64,
-    /// Those that paid.
+    /// Trainings that gave a useful dictionary.
     pub dictionaries: u64,
     /// Requests at a further address because the first was dead.
     pub further: u64,
-    /// What shards asked and told each other about robots.txt.
+    /// Messages about robots.txt between shards.
     pub robots_messages: u64,
     /// URLs exchanged.
     pub exchanged: u64,
     /// Queries to name servers.
     pub dns_queries: u64,
-    /// URLs that a full visited set had no room for.
+    /// URLs for which a full visited set had no room.
     pub aside: u64,
     /// Hosts forgotten.
     pub forgotten: u64,
-    /// Runs that it took.
+    /// Number of runs.
     pub runs: u64,
     /// Runs that were drained, aborted, killed, ended by a full disk, by `pages_max` and by a power cut.
     pub interrupted: [u64; 6],
-    /// Runs that went on with another number of shards, or were told to.
+    /// Runs that continued with another number of shards, or had the order to.
     pub redistributed: u64,
-    /// Those of them whose sites were moved to level out shards.
+    /// Those of them that moved sites to balance shards.
     pub levelled: u64,
-    /// Whether bits of its logs were flipped: it may have lost something, and must have ended.
+    /// Whether bits of its logs were flipped: it may have lost data, but must have ended.
     pub is_damaged: bool,
-    /// How often the wall clock was set.
+    /// Number of adjustments of the wall clock.
     pub clock_steps: u64,
-    /// Hosts whose rests had to be remembered over a kill.
+    /// Hosts whose pauses had to be remembered across a kill.
     pub rests_kept: u64,
     /// Fetches in flight when a run was broken off.
     pub left_behind: u64,
-    /// Pages fetched more than once, because the first time was in no log when a run was broken off.
+    /// Pages fetched more than once, because no log held the first fetch when a run was broken off.
     pub twice: usize,
     /// Records of pages in segments.
     pub stored: usize,
-    /// URLs that are over by the logs and have their records.
+    /// URLs that are done according to the logs and have their records.
     pub acknowledged: u64,
-    /// Index lines that were compared with their records.
+    /// Index lines compared with their records.
     pub index_lines: u64,
     /// Records that refer to a body.
     pub revisits: u64,
-    /// URLs with a record that says that they failed.
+    /// URLs with a record of their failure.
     pub failures_stored: u64,
-    /// Outages that there were.
+    /// Number of outages.
     pub outages: u64,
-    /// Those of them that a run began in.
+    /// Outages that were in progress when a run began.
     pub outages_gone_on: u64,
-    /// Outages that were seen: of name servers, of sites, of the default route.
+    /// Outages detected: of name servers, of sites, of the default route.
     pub outages_seen: [u64; 3],
 }
 
 impl Simulation {
     pub(super) fn judge(mut self) -> SimulationReport {
         let mut complaints = std::mem::take(&mut self.complaints);
-        // What must not be whatever the disk does, such as a run that ends in an error.
+        // Complaints that count whatever the disk does, such as a run that ends in an error.
         let of_runs = complaints.len();
         let expected = self.web.reachable();
         complaints.append(&mut self.servers.complaints);
         let totals = self.totals();
         let aside = self.aside(&mut complaints);
-        // Which pages links within a part lead to depends on where sites are, and these move with another number of shards.
+        // Where links within a part lead depends on the shards of sites, and these change with the number of shards.
         let is_whole = self.plan.follows_all();
         for url in self.web.reachable_without(&aside).into_iter().filter(|_| is_whole) {
             if !self.servers.pages.contains_key(&url) {
@@ -108,16 +108,16 @@ impl Simulation {
         for (url, times) in &self.servers.pages {
             let dies = Url::parse(url).is_ok_and(|url| self.web.dies(url.host()));
             let answers = self.answered.get(url).map(Vec::as_slice).unwrap_or_default();
-            // What a broken run may make a crawl do again: only what ended in its last moments.
+            // A run that was broken off may make a crawl repeat only what ended in its last moments.
             let pardoned = answers.iter().filter(|at| self.is_pardoned(**at)).count() as u64;
             twice += usize::from(*times > 1);
-            // Each shard may have a page, where they do without each other.
+            // In modes without exchange, each shard may fetch a page.
             let shards = if self.plan.keeps_parts() { 1 } else { self.disks.len() as u64 };
             if *times > shards + pardoned || !expected.contains(url) && !dies {
                 complaints.push(format!("{url} was fetched {times} times, expected: {}", expected.contains(url)));
             }
-            // What a broken run has lost is not had a second time from a host that died since, nor where the visited set was full
-            // when it was found again.
+            // A page that such a run has lost is not fetched a second time if its host has died since, or if the
+            // visited set was full when the page was found again.
             let is_lost = (dies || aside.contains(url)) && pardoned >= *times;
             match stored.pages.get(url).copied().unwrap_or_default() {
                 0 if is_lost => {}
@@ -193,8 +193,8 @@ impl Simulation {
         }
     }
 
-    /// The URLs that no shard has accepted because its visited set is full, or nearly and their site has its share, which
-    /// had better be so.
+    /// The URLs that no shard accepted because its visited set is full, or nearly full and their site has its share.
+    /// This checks that it really is.
     fn aside(&mut self, complaints: &mut Vec<String>) -> BTreeSet<String> {
         let mut all = BTreeSet::new();
         let room = self.plan.config.visited.urls_max.div_ceil(self.disks.len() as u64);
@@ -204,7 +204,7 @@ impl Simulation {
                 accepted.extend(entries.accepted.iter().map(|(_, url)| url.to_owned()));
                 aside.extend(entries.aside.iter().map(|(_, url)| url.to_owned()));
             }
-            // Seeds are not noted: they are given to every run.
+            // Seeds are not recorded: they are given to every run.
             let seeds =
                 self.web.seeds().into_iter().filter(|seed| usize::from(self.plan.partition.shard_of(seed)) == index);
             let visited = self.run.shards[index].stats().visited;
@@ -229,14 +229,14 @@ impl Simulation {
         self.run.shards.iter_mut().map(forgotten).sum()
     }
 
-    /// Whether what ended at `at` may not have been written down.
+    /// Whether the log may lack what ended at `at`.
     fn is_pardoned(&self, at: Instant) -> bool {
         self.broken_off.iter().any(|broken| at <= *broken && *broken <= at + UNWRITTEN_MAX)
     }
 }
 
-/// The time until a commit begins, that of the one before it and its own, in which a segment may be closed twice; for a run that
-/// is aborted or whose disk is full, also the time until its last shard has ended.
+/// The time until a commit begins, plus that of the commit before it and its own, in which a segment may be closed
+/// twice. For a run that is aborted or whose disk is full, also the time until its last shard has ended.
 pub(super) const UNWRITTEN_MAX: Duration = Duration::from_secs(7);
 
 #[cfg(test)]

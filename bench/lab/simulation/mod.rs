@@ -1,11 +1,11 @@
-//! One simulated crawl, from a seed to a report: the second pump.
+//! One simulated crawl, from a seed to a report: the second event loop.
 //!
-//! Decides: everything by the seed: shards, delays, ring sizes, memory bounds, latencies, and in which order things that
-//! happen at one instant are seen. The virtual clock jumps to the next event. Most crawls are broken off once or twice
-//! on their way, each time as [`Interruption`] says, and go on two days later from what their disks hold.
-//! What runs is production's: [`Shard`] with all that it owns, [`Supervisor`], the formats, the reading of responses. The
-//! simulator has what the hands have: ways, rings, a disk queue, tasks that end.
-//! Limits: a crawl that is not over after a simulated month is stuck, which is a failure.
+//! Decides: the seed determines everything: shards, delays, ring sizes, memory bounds, latencies, and the order in
+//! which simultaneous events are handled. The virtual clock jumps to the next event. Most crawls are broken off once
+//! to four times, each time as [`Interruption`] says, and continue up to two days later from what their disks hold.
+//! The code under test is production's: [`Shard`] with everything that it owns, [`Supervisor`], the formats, the
+//! reading of responses. The simulator replaces the I/O: paths, rings, a disk queue, tasks that end.
+//! Limits: a crawl that has not ended after a simulated month is stuck, which is a failure.
 
 mod clocks;
 mod events;
@@ -55,12 +55,12 @@ pub struct Simulation {
     disks: Vec<FakeDisk>,
     /// Bits of the logs were flipped: much may be lost, and nothing else may happen.
     is_damaged: bool,
-    /// Of shards that are no more, the last one first.
+    /// Disks of removed shards, the last one first.
     idle_disks: Vec<FakeDisk>,
     run: Run,
-    /// What is still to come between the crawl and its end.
+    /// Interruptions still to come.
     interruptions: VecDeque<Interruption>,
-    /// When runs were broken off before now, with the least age of a fetch that had to be written down by then.
+    /// When runs were broken off.
     broken_off: Vec<Instant>,
     /// When pages were answered with 200.
     answered: BTreeMap<String, Vec<Instant>>,
@@ -71,27 +71,27 @@ pub struct Simulation {
     traced: Option<String>,
 }
 
-/// What ends with a run.
+/// State of one run.
 #[derive(Debug)]
 struct Run {
     shards: Vec<Shard>,
     ledger: Arc<Ledger>,
     supervisor: Supervisor,
     breaker: Breaker,
-    /// What is wanted of each shard, and what it has heard of that.
+    /// The orders of each shard, and those it has received.
     orders: Vec<(Orders, Orders)>,
     begun: Instant,
-    /// The crawl's phase, and how far each shard has heard of it.
+    /// The crawl's phase, and the phase each shard has received.
     phase: Phase,
     heard: Vec<Phase>,
     /// How each shard ended.
     ended: Vec<Option<Result<(), String>>>,
     next_look: Instant,
-    /// Looks since a shard had a turn.
+    /// Checks since a shard had a turn.
     looks: u32,
     /// Messages in the rings, by (to, from).
     lanes: BTreeMap<(u16, u16), VecDeque<Vec<u8>>>,
-    /// Shards that something happened to since their last turn.
+    /// Shards with new events since their last turn.
     awake: Vec<bool>,
     is_disk_busy: Vec<bool>,
     is_syncing: Vec<bool>,
@@ -99,7 +99,7 @@ struct Run {
     pending: BTreeMap<u64, Event>,
 }
 
-/// What is counted over all runs.
+/// Counters over all runs.
 #[derive(Clone, Copy, Default, Debug)]
 struct Tally {
     runs: u64,
@@ -117,12 +117,12 @@ struct Tally {
     left_behind: u64,
     redistributed: u64,
     levelled: u64,
-    /// How often the wall clock was set.
+    /// Number of adjustments of the wall clock.
     clock_steps: u64,
-    /// Hosts whose rests had to be remembered over a kill.
+    /// Hosts whose pauses had to be remembered across a kill.
     rests_kept: u64,
     by_interruption: [u64; Interruption::KINDS],
-    /// Outages that the breaker saw: of name servers, of sites, of the route.
+    /// Outages that the breaker detected: of name servers, of sites, of the route.
     by_cause: [u64; 3],
 }
 
@@ -162,7 +162,7 @@ impl Simulation {
         }
     }
 
-    /// Prints what is fetched of a host and how its name is looked up, to find out why something went wrong.
+    /// Prints the fetches and lookups of a host, to find out why something went wrong.
     #[must_use]
     pub fn traced(self, host: Option<String>) -> Simulation {
         Simulation { traced: host, ..self }
@@ -195,8 +195,8 @@ impl Simulation {
         }
     }
 
-    /// Every shard that is awake gets its turn, in an order that the seed chooses. The others sleep, as their pumps do:
-    /// nobody tells a shard that a ring it found full has room again.
+    /// Gives every awake shard its turn, in an order that the seed chooses. The others sleep, as their event loops
+    /// do: a shard is not notified when a ring it found full has room again.
     fn turn(&mut self) {
         let shards = self.run.shards.len();
         let first = self.rng.below(shards as u64) as usize;
@@ -224,10 +224,10 @@ impl Simulation {
                 self.tally.dns_queries += 1;
                 let lost = self.outages.answer(self.now, query.wait);
                 let (answer, took) = lost.unwrap_or_else(|| self.name_servers.answer(self.now, &query, &mut self.rng));
-                // Nobody goes by what a probe is told.
+                // The answer to a probe is not used for fetching.
                 if let (DnsAnswer::Addrs(addrs, ttl, _), false) = (&answer, query.is_probe()) {
                     let is_v4 = query.family == Family::V4;
-                    // A lookup may ask for the other family afterwards, at the rate of all.
+                    // A lookup may query the other family afterwards, at the common rate.
                     let other_family = self.plan.config.dns.timeout + RATE_WAIT_MAX;
                     let until = self.now + took + (*ttl).max(ANSWER_HOLDS_MIN + other_family);
                     self.servers.note_answer(index, &query.name, is_v4, addrs.clone(), until);
@@ -267,7 +267,7 @@ impl Simulation {
                 self.disks[index].push(op);
                 self.start_disk(index);
             }
-            // Whatever is cut off by a kill or a power cut was not promised to anybody, and no bit flips here.
+            // What a kill or a power cut truncates was not promised to any caller, and no bit flips here.
             Effect::Note(note) if !self.is_damaged && (note.contains("missing") || note.contains("damaged")) => {
                 self.complaints.push(format!("{:?} {note}", self.now));
             }
@@ -276,7 +276,7 @@ impl Simulation {
         }
     }
 
-    /// The clock jumps to what happens next; `false` when that is nothing.
+    /// Advances the clock to the next event; `false` if there is none.
     fn advance(&mut self) -> bool {
         let live = |index: &usize| self.run.ended[*index].is_none();
         let dues = (0..self.run.shards.len()).filter(live).filter_map(|index| self.run.shards[index].next_due());
@@ -325,7 +325,7 @@ impl Simulation {
         }
     }
 
-    /// Something happened to a shard, unless that has ended.
+    /// Passes an input to a shard, unless the shard has ended.
     fn tell(&mut self, shard: usize, input: Input) {
         if self.run.ended[shard].is_none() {
             self.run.awake[shard] = true;
@@ -349,7 +349,7 @@ impl Simulation {
         self.trace = xxhash_rust::xxh3::xxh3_64_with_seed(line.as_bytes(), self.trace);
     }
 
-    /// What a shard holds after its turn, when it holds most, is within its bounds.
+    /// Checks that a shard's memory after its turn, when it is highest, is within its bounds.
     fn check_bounds(&mut self, index: usize) {
         let (config, shards) = (&self.plan.config, self.run.shards.len() as u64);
         let shard = &mut self.run.shards[index];
@@ -376,13 +376,13 @@ fn millis(millis: u64) -> Duration {
 
 const TICK: Duration = Duration::from_micros(1);
 const STUCK: Instant = Instant::from_nanos(40 * 86_400 * 1_000_000_000);
-/// How long a query waits for `dns.rate_max`.
+/// How long a query may wait for `dns.rate_max`.
 const RATE_WAIT_MAX: Duration = Duration::from_secs(40);
-/// An answer of a name server may be used this long, however short its time to live.
+/// How long a name server's answer may be used, however short its time to live.
 const ANSWER_HOLDS_MIN: Duration = Duration::from_secs(1);
-/// Heads and short tails stay in memory whatever the bound.
+/// Heads and short tails stay in memory regardless of the bound.
 const RAM_SLACK: u64 = 256 << 10;
 /// Rules that their first page waits for stay, too.
 const RULES_SLACK: u64 = 8 << 10;
-/// Hosts that are met because a robots.txt redirects to them.
+/// Hosts that are added because a robots.txt redirects to them.
 const HOSTS_SLACK: u64 = 4;

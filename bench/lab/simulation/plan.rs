@@ -1,4 +1,4 @@
-//! What a simulated crawl is made of: bounds so small that everything is met that a crawl meets in a month.
+//! The parameters of a simulated crawl: bounds so small that it meets everything that a real crawl meets in a month.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use ringcrawl_url::fingerprint;
 pub(super) struct Plan {
     pub(super) config: Arc<Config>,
     pub(super) partition: Partition,
-    /// Sites that are elsewhere than the partition's rule has them.
+    /// Sites that are not on the shard that the partition's rule gives.
     pub(super) moved_sites: BTreeMap<Box<str>, u16>,
     pub(super) lane_messages_max: usize,
     scope: Scope,
@@ -40,7 +40,7 @@ impl Plan {
         let mut config = config(rng);
         let ages = [None, Some(Duration::from_secs(1)), Some(Duration::from_secs(60))];
         config.store.segment_age_max = OrNever(ages[(rng_seed % 3) as usize]);
-        // By a generator of its own: all other draws of a seed stay as they are.
+        // From a generator of its own: all other draws of a seed stay as they are.
         draw_parts(&mut Rng::new(rng_seed ^ PARTS), &mut config);
         draw_lines(&mut Rng::new(rng_seed ^ LINES), &mut config);
         draw_allowances(&mut Rng::new(rng_seed ^ ALLOWANCES), &mut config);
@@ -62,12 +62,12 @@ impl Plan {
         }
     }
 
-    /// Whether every page is found, wherever links to it are.
+    /// Whether every page is found, on whichever shard links to it are.
     pub(super) fn follows_all(&self) -> bool {
         self.config.exchange.mode != ExchangeMode::Firewall
     }
 
-    /// Whether a page is one shard's alone.
+    /// Whether each page belongs to one shard alone.
     pub(super) fn keeps_parts(&self) -> bool {
         self.config.exchange.mode.keeps_parts() && self.partition.is_of_urls_alone()
     }
@@ -123,7 +123,7 @@ impl Run {
     }
 }
 
-/// Three operators with a fourth of the addresses each; the others are nobody's.
+/// Three operators with a fourth of the addresses each; the others belong to no operator.
 fn operators() -> Operators {
     let mut operators = Operators::default();
     let lines = "one 192.0.2.0/26\ntwo 192.0.2.64/26\nthree 192.0.2.128/26\n";
@@ -176,7 +176,7 @@ fn config(rng: &mut Rng) -> Config {
     config.outage.sites = 8;
     config.outage.sites_failed = 5 + rng.below(3) as usize;
     config.outage.probe_max = Duration::from_secs(pick(rng, &[1, 30]));
-    // Segments so small that there are several, and blocks that do not take long to compress.
+    // Segments so small that there are several, and blocks that are quick to compress.
     config.store.segment_bytes_max = pick(rng, &[10_000, 1 << 30]);
     config.store.zstd_level = -7;
     config.store.format = if rng.percent(50) { SegmentFormat::WarcZst } else { SegmentFormat::WarcGz };
@@ -189,7 +189,7 @@ fn config(rng: &mut Rng) -> Config {
     config
 }
 
-/// Other partitions and modes, for some.
+/// Other partitions and modes, for some crawls.
 fn draw_parts(rng: &mut Rng, config: &mut Config) {
     config.partition.ram_bytes_max = 1 << 14;
     config.exchange.recent_urls = pick(rng, &[0, 1, 50, 5_000]) as usize;
@@ -210,7 +210,7 @@ fn draw_parts(rng: &mut Rng, config: &mut Config) {
     };
 }
 
-/// Some of the sites, hosts or pages, given to any shard.
+/// Some of the sites, hosts or pages, assigned to any shard.
 fn draw_vector(rng: &mut Rng, web: &FakeWeb, shards: u16) -> Vector {
     let unit = [VectorUnit::Site, VectorUnit::Host, VectorUnit::Page][rng.below(3) as usize];
     let mut builder = VectorBuilder::new(unit, shards, 1 << 20);
@@ -221,7 +221,7 @@ fn draw_vector(rng: &mut Rng, web: &FakeWeb, shards: u16) -> Vector {
             VectorUnit::Host => host,
             VectorUnit::Page => &url,
         };
-        // What was given already stays where it is.
+        // An earlier assignment stays in force.
         if rng.percent(70) {
             let _ = builder.add(rng.below(shards.into()) as u16, name);
         }
@@ -229,7 +229,7 @@ fn draw_vector(rng: &mut Rng, web: &FakeWeb, shards: u16) -> Vector {
     builder.build()
 }
 
-/// An order of the frontier, with room for what it goes by or for a little of that.
+/// An order of the frontier, with room for all its counts or ranks, or for few of them.
 fn draw_order(rng: &mut Rng, config: &mut Config) {
     let frontier = &mut config.frontier;
     frontier.order = *rng.pick(&[
@@ -245,13 +245,13 @@ fn draw_order(rng: &mut Rng, config: &mut Config) {
     frontier.backlinks_exchange_pages = pick(rng, &[0, 1, 5, 100]) as u32;
 }
 
-/// Ranks of half of the pages, as if an earlier crawl had seen these.
+/// Ranks for half of the pages, as if an earlier crawl had seen these.
 fn ranks(rng: &mut Rng, web: &FakeWeb, rng_seed: u64) -> Ranks {
     let known = web.reachable().into_iter().filter(|_| rng.percent(50)).collect::<Vec<_>>();
     Ranks::new(known.iter().map(|url| (fingerprint(rng_seed, url), rng.below(1_000) as f64)).collect())
 }
 
-/// LinkQuotas so small that sites wait, with room for all of them or for a few.
+/// Allowances so small that sites wait, with room for all of them or for a few.
 fn draw_allowances(rng: &mut Rng, config: &mut Config) {
     let budget = &mut config.budget;
     budget.site_pages_free = pick(rng, &[0, 3, 10_000]) as u32;
@@ -259,7 +259,7 @@ fn draw_allowances(rng: &mut Rng, config: &mut Config) {
     budget.ram_bytes_max = pick(rng, &[0, 1_000, 1 << 20]);
 }
 
-/// Some hosts have lines of their own.
+/// Some hosts have configuration lines of their own.
 fn draw_lines(rng: &mut Rng, config: &mut Config) {
     let mut lines = String::new();
     for site in 0..8 {
@@ -276,7 +276,7 @@ fn draw_lines(rng: &mut Rng, config: &mut Config) {
     assert!(config.set("politeness.host", &format!("[{lines}]")).is_ok(), "{lines}");
 }
 
-/// Set the generators of parts, lines, allowances, orders and ranks apart.
+/// Separate the generators of parts, lines, allowances, orders and ranks.
 const PARTS: u64 = 0x7061_7274;
 const LINES: u64 = 0x6c69_6e65;
 const ALLOWANCES: u64 = 0x616c_6c6f;

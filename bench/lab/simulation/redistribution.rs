@@ -1,4 +1,4 @@
-//! Between two simulated runs the operator wants another number of shards, or sites move to level them out.
+//! Between two simulated runs the operator changes the number of shards, or sites move to balance them.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use ringcrawl_brain::route::{LevelLimits, Levelled};
 use ringcrawl_config::ExchangeMode;
 
 impl Simulation {
-    /// The crawl goes on with some other number of shards, or with its sites elsewhere.
+    /// The crawl continues with another number of shards, or with its sites elsewhere.
     pub(super) fn redistribute(&mut self) {
         let config = &self.plan.config;
         let may_level = config.keeps_sites()
@@ -26,13 +26,13 @@ impl Simulation {
         let rng_seed = self.plan.rng_seed;
         self.plan.partition = self.plan.partition.with_shards(shards);
         if levels {
-            // Also where it is too little for all.
+            // Also when it is too little for all.
             let bytes_max = 1 << (9 + self.rng.below(12));
             let moves = waiting_sites(rng_seed, &earlier, &mut files, bytes_max).and_then(|waiting| {
                 let before = std::mem::take(&mut self.plan.moved_sites);
                 let shard_urls_max = config.visited.urls_max.div_ceil(u64::from(shards));
                 let limits = LevelLimits { bytes_max, shard_urls_max };
-                // Also where it helps little: whatever moves, nothing is lost.
+                // Also when it helps little: whatever moves, nothing is lost.
                 self.plan.moved_sites = Levelled::new(&waiting, before, limits).moved_sites(&self.plan.partition);
                 self.plan.partition.with_moved(&self.plan.moved_sites, 1 << 20)
             });

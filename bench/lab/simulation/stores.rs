@@ -1,10 +1,10 @@
-//! What a simulated crawl has stored, and whether its segments, their indexes and its logs agree on that.
+//! What a simulated crawl has stored; checks that its segments, their indexes and its logs agree.
 //!
-//! Decides: each closed segment verifies, and its index has a line for each of its captures and no other; a URL that is over
-//! by a log has its record: at the place that the log names, or where it failed, a metadata record. A record that a crash took
-//! would be fetched again, so whether it did is looked at before each run, and again at the end. A revisit of what is over
-//! refers to a body that is there.
-//! Limits: a crawl whose bits were flipped is judged by none of this.
+//! Decides: each closed segment verifies, and its index has exactly one line for each of its captures. A URL that is
+//! done according to a log has its record: at the location that the log names, or, if it failed, a metadata record. A
+//! record lost in a crash would be fetched again, so lost records are checked for before each run, and again at the
+//! end. A revisit of a URL that is done refers to a body that exists.
+//! Limits: none of this is checked for a crawl with flipped bits.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io::Cursor;
@@ -21,12 +21,12 @@ use ringcrawl_warc::verify::{VerifyReport, read_index, verify};
 /// The records of all segments.
 #[derive(Debug, Default)]
 pub(super) struct Stored {
-    /// How often each page is there with 200, as a body or as a reference to one.
+    /// How often each page is stored with 200, as a body or as a reference to one.
     pub(super) pages: BTreeMap<String, u64>,
     captures: BTreeMap<RecordPlace, Capture>,
-    /// URLs with a record that says that they failed.
+    /// URLs with a record of their failure.
     failed: HashSet<String>,
-    /// Bodies that are there: of which URL, and their digest.
+    /// Stored bodies: their URL and their digest.
     bodies: BTreeSet<(String, String)>,
     /// Index lines that were compared, and captures that refer to a body.
     pub(super) index_lines: u64,
@@ -41,10 +41,10 @@ struct Capture {
 }
 
 impl Simulation {
-    /// Reads all segments; what is wrong with them is complained of.
+    /// Reads all segments; problems become complaints.
     pub(super) fn stored(&self, complaints: &mut Vec<String>) -> Stored {
         let mut stored = Stored::default();
-        // Shards that are no more went from the highest on.
+        // Shards are removed from the highest number down.
         for (shard, disk) in self.disks.iter().chain(self.idle_disks.iter().rev()).enumerate() {
             for (name, bytes, index) in disk.segments() {
                 let mut report = VerifyReport::default();
@@ -59,11 +59,11 @@ impl Simulation {
         stored
     }
 
-    /// Complains of URLs that are over by a log and have no record; how many are and have.
+    /// Complains about URLs that are done according to a log and have no record; returns how many have one.
     pub(super) fn miss_acknowledged(&self, stored: &Stored, complaints: &mut Vec<String>) -> u64 {
         let mut acknowledged = 0;
         for (index, disk) in self.disks.iter().enumerate() {
-            // A URL's number is its place in the log.
+            // A URL's number is its position in the log.
             let mut urls = Vec::new();
             for entries in log::read_urls(disk.log(LogFile::Urls)) {
                 urls.extend(entries.accepted.iter().map(|(_, url)| url.to_owned()));
@@ -88,7 +88,7 @@ impl Simulation {
         acknowledged
     }
 
-    /// Complains of records that a log names and a crash has taken. To be called when the disks were recovered.
+    /// Complains about records that a log names and a crash has removed. Call it after the disks were recovered.
     pub(super) fn miss_cut(&mut self) {
         if self.is_damaged {
             return;
@@ -107,7 +107,7 @@ impl Simulation {
     }
 }
 
-/// The last word on each URL.
+/// The last entry for each URL.
 fn ends(disk: &FakeDisk) -> BTreeMap<u64, End> {
     let mut ends: BTreeMap<u64, End> = log::read_ends(disk.log(LogFile::Ends)).map(|end| (end.url, end)).collect();
     ends.retain(|_, end| end.kind != EndKind::Reopened);
@@ -115,7 +115,7 @@ fn ends(disk: &FakeDisk) -> BTreeMap<u64, End> {
 }
 
 impl Stored {
-    /// Takes the records of a segment in, which were verified.
+    /// Takes in the records of a verified segment.
     fn read(&mut self, bytes: &[u8], segment: RecordPlace) {
         let Ok(mut reader) = SegmentReader::new(Cursor::new(bytes)) else { return };
         while let Ok(Some(record)) = reader.next_record() {
@@ -146,13 +146,13 @@ impl Stored {
         }
     }
 
-    /// Records that say that a URL failed, by URL.
+    /// Records of failed URLs, by URL.
     pub(super) fn failures(&self) -> u64 {
         self.failed.len() as u64
     }
 }
 
-/// That of a page refers to the page's response.
+/// A page's own metadata record refers to the page's response; a failure's does not.
 fn is_of_failure(record: &Record) -> bool {
     record.head.get("WARC-Concurrent-To").is_none()
 }

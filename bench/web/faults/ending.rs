@@ -1,10 +1,11 @@
 //! Endings: how a faulty URL must end for a crawler with a given configuration.
 //!
-//! Decides: what can be had is had. A response whose head came is kept as far as it came and marked with the reason;
-//! a 429 or 503 is asked again as often as `politeness.retries_max` says; where no response can come, the failure has a
-//! name. Limits are the crawler's own, so the bytes of a body that is cut at a limit are known exactly.
+//! Decides: the crawler keeps everything it can get. A response with a complete head is kept as far as it arrived and
+//! marked with the reason. A 429 or 503 is requested again as often as `politeness.retries_max` allows. If no
+//! response can arrive, the failure has a name. Limits are the crawler's own, so the bytes of a body that is cut at a
+//! limit are known exactly.
 //! Invariants: pure; computed from the same parts as the scripts, never from a response.
-//! Limits: a crawler whose limits lie beyond the bounds of the scripts (4 GiB, ten minutes) sees those bounds instead.
+//! Limits: a crawler whose limits exceed the bounds of the scripts (4 GiB, ten minutes) sees those bounds instead.
 
 use xxhash_rust::xxh3::Xxh3;
 
@@ -19,32 +20,32 @@ use ringcrawl_config::{Certificates, Config};
 /// How a faulty URL ends.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Ending {
-    /// A response is kept that is not all that the server had to say.
+    /// A response is kept that is not everything the server would send.
     Cut {
-        /// The mark it gets.
+        /// Its mark.
         why: Truncated,
-        /// What is kept.
+        /// The part that is kept.
         kept: Expected,
-        /// More may be kept behind it: how much comes before the deadline is not known.
+        /// More may be kept behind it: how much arrives before the deadline is unknown.
         open: bool,
     },
-    /// It is asked for more than once: the status of every answer, and the last answer.
+    /// It is requested more than once: the status of every response, and the last response.
     Again {
-        /// One a request.
+        /// One per request.
         statuses: Vec<u16>,
-        /// What is kept in the end.
+        /// The response that is kept in the end.
         last: Expected,
     },
-    /// Nothing comes, after so many requests for the URL.
+    /// No response arrives, after `requests` requests for the URL.
     Failed {
-        /// The name it goes by.
+        /// The name of the failure.
         failure: Failure,
         /// Requests for the URL itself; robots.txt and names are not counted.
         requests: u32,
     },
 }
 
-/// How `spot` ends; `None`: as any healthy page.
+/// How `spot` ends; `None`: like any healthy page.
 pub(crate) fn ending(fault: Fault, spot: Spot, config: &Config) -> Option<Ending> {
     let failed = |failure, requests| Some(Ending::Failed { failure, requests });
     let tries = u32::from(config.politeness.retries_max) + 1;
@@ -118,7 +119,7 @@ fn again(number: u64, spot: Spot, tries: u32) -> Option<Ending> {
     Some(Ending::Again { statuses, last: expected(&parts.whole(), b"", u64::MAX) })
 }
 
-/// The body of a healthy page that has a script; `None`: what the model answers.
+/// The body of a healthy page that has a script; `None`: the model's answer.
 pub(crate) fn body(fault: Fault, spot: Spot) -> Option<Vec<u8>> {
     let Spot::Page(number) = spot else { return None };
     match (fault, number) {
@@ -129,7 +130,7 @@ pub(crate) fn body(fault: Fault, spot: Spot) -> Option<Vec<u8>> {
     }
 }
 
-/// Whether a crawler comes to a spot at all, if it follows every link.
+/// Whether a crawler that follows every link reaches a spot at all.
 pub(crate) fn is_reached(fault: Fault, spot: Spot, config: &Config) -> bool {
     let redirects_max = u64::from(config.scope.redirects_max);
     match (fault, spot) {
@@ -148,7 +149,7 @@ pub(crate) fn is_allowed(fault: Fault, spot: Spot, robots_bytes_max: usize) -> b
     }
 }
 
-/// The first `bytes_max` bytes of `first` with `piece` over and over behind it; all of `first` when there is no piece.
+/// The first `bytes_max` bytes of `first` followed by `piece` repeated; all of `first` when there is no piece.
 fn expected(first: &[u8], piece: &[u8], bytes_max: u64) -> Expected {
     let mut digest = Xxh3::new();
     let mut left = bytes_max;
@@ -172,7 +173,7 @@ mod tests {
     use ringcrawl_base::time::UnixTime;
     use ringcrawl_http::{Method, Progress, ResponseReader, decode_content};
 
-    /// What the crawler's own reader makes of a script that breaks nothing but bytes, against what is expected of it.
+    /// Compares what the crawler's own reader makes of a script that corrupts only bytes with the expected result.
     #[test]
     fn the_reader_agrees() {
         let mut config = Config::default();

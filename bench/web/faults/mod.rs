@@ -1,14 +1,14 @@
-//! Faults: what goes wrong on the web, each with hosts of its own on which it goes wrong in the same way every time.
+//! Faults: what goes wrong on the web. Each fault has hosts of its own on which it always occurs in the same way.
 //!
 //! Decides: a fault is a host. Site `N` has the host `FAULT.sN.test` when a draw below the fault's share says so, and
-//! the root page of the site links to it, so every crawl meets it, the name in a log says what it is for, and the
+//! the root page of the site links to it. So every crawl meets it, the name in a log says what it is for, and the
 //! rest of the web keeps its truth. A faulty host has a healthy root and healthy pages between the faulty ones, so
-//! that what a fault does to the connection or to the host's next request is seen, too.
-//! Why so: a fault that hits any page at random makes the end of its host (`host-dead`) depend on the order of a crawl.
-//! A faulty host has so few pages that it never comes to that, and it fails alone, so slow faults pass side by side.
-//! Invariants: pure; which site has which fault depends on seed, number of sites and share alone; a share above 0
+//! that the effect of a fault on the connection or on the host's next request shows, too.
+//! Why so: if a fault hit any page at random, the end of its host (`host-dead`) would depend on the order of a crawl.
+//! A faulty host has so few pages that it never comes to that, and it fails alone, so slow faults run concurrently.
+//! Invariants: pure; which site has which fault depends only on seed, number of sites and share; a share above 0
 //! gives at least one site.
-//! Leaves to others: what stands on such a host (`spot`), what goes over the wire (`script`), how it must end
+//! Leaves to others: the content of such a host (`spot`), the bytes on the wire (`script`), how it must end
 //! (`ending`); names (`web::names`) and certificates (`web::authority`) that are themselves the fault.
 
 pub mod ending;
@@ -23,7 +23,7 @@ use super::draw::{Draw, Purpose};
 
 macro_rules! faults {
     ($($(#[$doc:meta])* $name:ident = $text:literal, $per_10_000:literal;)*) => {
-        /// Every way in which a host of the web can be faulty. Closed: a new way is a new line here.
+        /// Every way in which a host of the web can be faulty. The list is closed: a new way is a new line here.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
         #[repr(u8)]
         pub enum Fault { $($(#[$doc])* $name,)* }
@@ -58,7 +58,7 @@ faults! {
     ShortLength = "short-length", 500;
     /// Content-Length is more than what is sent.
     LongLength = "long-length", 500;
-    /// A chunk size that is no number, or a number beyond all bounds, behind a good chunk.
+    /// A chunk size that is not a number, or a number beyond all bounds, after a good chunk.
     BadChunk = "bad-chunk", 500;
     /// A body without end, in chunks or up to the close.
     EndlessBody = "endless-body", 200;
@@ -68,7 +68,7 @@ faults! {
     HugePage = "huge-page", 200;
     /// A small gzip body that decodes to 100 MB.
     GzipBomb = "gzip-bomb", 300;
-    /// HTML that is called an image, and an image that is called HTML.
+    /// HTML that is declared as an image, and an image that is declared as HTML.
     WrongType = "wrong-type", 500;
     /// Redirects to itself, and in a circle.
     RedirectLoop = "redirect-loop", 500;
@@ -102,9 +102,9 @@ faults! {
     PathTrap = "path-trap", 300;
     /// Filters of a list, in every combination; each page shows another choice from the same few texts.
     Facets = "facets", 300;
-    /// Every earlier version of a page, which differ in a word.
+    /// Every earlier version of a page; the versions differ in one word.
     Versions = "versions", 300;
-    /// Sections that lead to each other, so that a page lies under every path of their names.
+    /// Sections that link to each other, so that a page is reachable under every path of their names.
     Mirrors = "mirrors", 300;
     /// Several addresses of one page.
     Duplicates = "duplicates", 500;
@@ -123,12 +123,12 @@ impl Fault {
         matches!(self, Fault::CertificateExpired | Fault::CertificateWrongName | Fault::CertificateSelfSigned)
     }
 
-    /// Whether its hosts hold pages without end, which no crawl can have all of.
+    /// Whether its hosts have pages without end, which no crawl can fetch completely.
     pub const fn is_maze(self) -> bool {
         self.doors() > 0
     }
 
-    /// To how many pages deeper in the maze each of its pages leads.
+    /// The number of deeper pages in the maze to which each of its pages links.
     pub const fn doors(self) -> u64 {
         match self {
             Fault::SessionIds | Fault::Calendar | Fault::PathTrap => 1,
@@ -138,7 +138,7 @@ impl Fault {
     }
 }
 
-/// Which share of the sites has which fault.
+/// The share of sites with each fault.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Faults {
     per_10_000: [u16; Fault::ALL.len()],
@@ -165,7 +165,7 @@ impl Faults {
             return false;
         }
         let draw = |what| Draw::new(rng_seed, Purpose::Fault, fault as u64, what);
-        // One site in any case; a share of few sites is often none.
+        // At least one site; a share of few sites is often none.
         draw(u64::MAX).below(u64::from(sites)) == u64::from(site)
             || draw(u64::from(site)).below(10_000) < u64::from(share)
     }
@@ -184,13 +184,13 @@ impl fmt::Debug for Faults {
     }
 }
 
-/// What is wrong with a list of faults.
+/// An error in a list of faults.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum FaultsError {
     /// There is no such fault.
     #[error("{0:?} is no fault; expected all, or NAME=SHARE,… of {names}", names = names())]
     Name(String),
-    /// Not a share.
+    /// Not a number from 0 to 1.
     #[error("{0:?} is no share; expected 0 to 1")]
     Share(String),
 }
@@ -202,7 +202,7 @@ fn names() -> String {
 impl FromStr for Faults {
     type Err = FaultsError;
 
-    /// `all`, or `name=share,…` with the later of two that name one fault; a name alone has its usual share.
+    /// `all`, or `name=share,…` where the later of two entries for one fault wins; a name alone has its usual share.
     fn from_str(text: &str) -> Result<Faults, FaultsError> {
         let mut faults = Faults::NONE;
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {

@@ -1,8 +1,8 @@
-//! Pages of faulty hosts: which links they have, and their HTML in two parts.
+//! Pages of faulty hosts: their links, and their HTML in two parts.
 //!
-//! Decides: a page's first part holds its links and is what a crawler has of it at least; its second part links to a
-//! `lost` page and is what the fault keeps from it. A healthy page is both, without that link.
-//! Invariants: pure; what `links` gives is what the first part says.
+//! Decides: a page's first part has its links and is the least that a crawler gets of it. Its second part links to a
+//! `lost` page and is what the fault withholds. A healthy page is both, without that link.
+//! Invariants: pure; `links` returns the links of the first part.
 
 use super::Fault;
 use super::spot::{PAGES, Spot};
@@ -13,12 +13,12 @@ use crate::place::WORDS;
 pub(crate) struct Parts {
     /// Links, and some text.
     pub first: Vec<u8>,
-    /// What else the page would have.
+    /// The rest of the page.
     pub second: Vec<u8>,
 }
 
 impl Parts {
-    /// The parts of what stands at `spot`; `version` is that of a page that changes.
+    /// The parts of the page at `spot`; `version` is that of a page that changes.
     pub fn new(fault: Fault, spot: Spot, version: u64) -> Parts {
         let name = fault.as_str();
         let mut first =
@@ -45,7 +45,7 @@ impl Parts {
             first.push_str(&format!("This is version {version}. "));
         }
         if let (Fault::Facets, Spot::Maze(number)) = (fault, spot) {
-            // What the filters leave of sixteen texts.
+            // The texts of sixteen that the filters leave.
             let left = Draw::new(0, Purpose::Fault, fault as u64, number).bits();
             for text in (0..FACET_TEXTS).filter(|text| left >> text & 1 == 1) {
                 push_words(&mut Draw::new(1, Purpose::Fault, fault as u64, text), FACET_WORDS, &mut first);
@@ -80,7 +80,7 @@ fn push_words(draw: &mut Draw, count: usize, text: &mut String) {
     }
 }
 
-/// Whether a crawler has the first part of a page and must not take the second for a part of it.
+/// Whether a crawler has the first part of a page and must not treat the second as part of it.
 fn is_cut(fault: Fault, spot: Spot) -> bool {
     let faulty = matches!(spot, Spot::Page(1 | 3));
     faulty
@@ -97,7 +97,7 @@ fn is_cut(fault: Fault, spot: Spot) -> bool {
         )
 }
 
-/// What a page links to, each once, when it is read as the HTML that it is.
+/// The links of a page, each once, when it is read as the HTML that it is.
 pub(crate) fn links(fault: Fault, spot: Spot) -> Vec<Spot> {
     match spot {
         Spot::Root => match fault {
@@ -107,7 +107,7 @@ pub(crate) fn links(fault: Fault, spot: Spot) -> Vec<Spot> {
             _ => (1..=PAGES).map(Spot::Page).collect(),
         },
         Spot::Maze(number) => Spot::deeper(fault, number).collect(),
-        // An image by its type, and an image.
+        // HTML declared as an image, and an image.
         Spot::Page(1 | 3) if fault == Fault::WrongType => Vec::new(),
         // One body at all addresses.
         Spot::Page(_) if fault == Fault::Duplicates => vec![Spot::Root],
@@ -131,7 +131,7 @@ pub(crate) fn redirect(fault: Fault, spot: Spot) -> Option<Spot> {
     }
 }
 
-/// The robots.txt of a host of `RobotsHuge`: RFC 9309 section 2.5 lets a crawler stop behind 500 KiB.
+/// The robots.txt of a host of `RobotsHuge`: RFC 9309 section 2.5 lets a crawler stop after 500 KiB.
 pub(crate) fn huge_robots() -> Vec<u8> {
     let mut text = b"User-agent: *\nDisallow: /private/\n".to_vec();
     let fill = |bytes: usize, text: &mut Vec<u8>| {
@@ -151,10 +151,10 @@ pub(crate) fn huge_robots() -> Vec<u8> {
 const FACET_TEXTS: u64 = 16;
 const FACET_WORDS: usize = 40;
 
-/// Where in the huge robots.txt the late rule begins, or a few bytes behind.
+/// The late rule in the huge robots.txt begins at this offset, or a few bytes behind.
 pub(crate) const LATE_RULE_BYTES: usize = 2 << 20;
 
-/// Text without links, of which bodies without end are made.
+/// Text without links; endless bodies repeat it.
 pub(crate) fn filler() -> Vec<u8> {
     b"This page goes on and on, and no line of it is the last.<br>\n".repeat(256)
 }

@@ -1,10 +1,10 @@
-//! Scripts: what a faulty spot sends, byte for byte, and what it does then.
+//! Scripts: the bytes that a faulty spot sends, and what it does then.
 //!
-//! Decides: a fault is either bytes that are wrong, which are written here, or time and a broken connection, which the
-//! connection carries out as told. What has no end ends at a bound in any case, so that a client that never has enough
-//! does not keep the server busy for ever.
+//! Decides: a fault is either wrong bytes, which are written here, or time and a broken connection, which the
+//! connection carries out as scripted. Endless output ends at a bound in any case, so that a client that never stops
+//! reading does not keep the server busy for ever.
 //! Invariants: pure; the same spot and question give the same script.
-//! Leaves to others: sockets (`connection`), how a crawler must take it (`ending`).
+//! Leaves to others: sockets (`connection`), how a crawler must handle it (`ending`).
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ use crate::answer::PIXEL;
 use crate::gzip::{Piece, Sink};
 use ringcrawl_base::time::UnixTime;
 
-/// What a request says that a script depends on.
+/// The parts of a request that a script depends on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Question<'a> {
-    /// How many requests for the same URL came before.
+    /// Number of earlier requests for the same URL.
     pub asked_before: u64,
     /// If-None-Match, if it was sent.
     pub if_none_match: Option<&'a str>,
@@ -26,29 +26,29 @@ pub(crate) struct Question<'a> {
     pub now: UnixTime,
 }
 
-/// What to do for one request.
+/// The response to one request.
 #[derive(Debug)]
 pub(crate) struct Script {
     /// Time before the first byte.
     pub wait: Duration,
-    /// Status, and the bytes of the response as far as they are fixed; `None`: the usual answer.
+    /// Status, and the fixed bytes of the response; `None`: the usual answer.
     pub message: Option<(u16, Vec<u8>)>,
-    /// What comes behind them.
+    /// What follows them.
     pub then: Then,
     /// How long the client was asked to wait.
     pub retry_after: Option<Duration>,
 }
 
-/// What a connection does behind the bytes of a script.
+/// A connection's behaviour behind the bytes of a script.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum Then {
-    /// Waits for the next request, or closes when it was asked to.
+    /// Waits for the next request, or closes if it was asked to.
     Next,
     /// Closes.
     Close,
     /// Resets the connection.
     Reset,
-    /// Says nothing more.
+    /// Sends nothing more.
     Hold,
     /// Sends these bytes again and again, with a pause before each time, and closes if there is no next request.
     Drip { bytes: &'static [u8], count: u32, next: bool },
@@ -62,15 +62,15 @@ pub(crate) const DRIP_PAUSE: Duration = Duration::from_millis(50);
 pub(crate) const LATE: Duration = Duration::from_secs(1);
 /// Drips of a body that ends.
 pub(crate) const DRIPS: usize = 16;
-/// Drips of a body without end: ten minutes.
+/// Drips of an endless body: ten minutes.
 const DRIPS_MAX: u32 = 12_000;
-/// Bytes of a body or head without end.
+/// Bytes of an endless body or head.
 pub(crate) const FLOOD_BYTES_MAX: u64 = 4 << 30;
 /// Length of a huge page.
 pub(crate) const HUGE_BYTES: u64 = 50_000_000;
 /// Length of a bomb's content.
 pub(crate) const BOMB_BYTES: u64 = 100_000_000;
-/// Retry-After in seconds; one more as a date, of which the fraction of a second is lost.
+/// Retry-After in seconds; a date is one second later, because it loses the fraction of a second.
 const RETRY_AFTER_SECONDS: u64 = 1;
 
 impl Script {
@@ -191,11 +191,11 @@ fn retry_after(number: u64, question: &Question) -> Option<Script> {
     Some(Script { retry_after: Some(wait), ..Script::raw(status, bytes, Then::Next) })
 }
 
-/// What is said instead of a page.
+/// The body sent instead of a page.
 pub(crate) const LATER: &[u8] = b"Later.\n";
 
-/// A page with a new version at every other request, so that a client that knows the version hears once that it is
-/// still the same (304, RFC 9110 section 15.4.5), and then that it is not.
+/// A page with a new version at every other request, so that a client that knows the version learns once that it is
+/// unchanged (304, RFC 9110 section 15.4.5), and then that it has changed.
 fn changing(spot: Spot, question: &Question) -> Script {
     let version = question.asked_before / 2;
     let tag = format!("\"v{version}\"");

@@ -1,19 +1,19 @@
-//! Spots: what stands at which address of a faulty host.
+//! Spots: the content of each address of a faulty host.
 //!
-//! Decides: the same few addresses on each, so that a log can be read: the root, numbered pages of which the odd ones
-//! are faulty and the even ones healthy, and `past` pages, each linked only from the first bytes of a faulty page: to
-//! have them, a crawler must look for links in what was left of a page. `lost` pages are linked only from bytes that a
-//! crawler must not have: whoever asks for one took bytes for a page that are none of it.
+//! Decides: every faulty host has the same few addresses, so that a log is easy to read: the root, and numbered
+//! pages, the odd ones faulty and the even ones healthy. A `past` page is linked only from the first bytes of a
+//! faulty page: to fetch it, a crawler must extract links from what is left of a page. A `lost` page is linked only
+//! from bytes that a crawler must not use: a crawler that requests one took bytes for part of a page that are not.
 //! Invariants: `read` and `push_path` are inverse to each other.
 
 use super::Fault;
 use crate::draw::{Draw, Purpose};
 use crate::site::{parse_number, push_number};
 
-/// What is asked for at a faulty host.
+/// An address of a faulty host.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Spot {
-    /// `/`: healthy as far as the host is.
+    /// `/`: healthy if the host is.
     Root,
     /// `/robots.txt`
     Robots,
@@ -29,14 +29,14 @@ pub enum Spot {
     Private(u64),
     /// `/late/K`: forbidden by a rule far behind in robots.txt.
     Late(u64),
-    /// A page of a maze, by what tells it from the others.
+    /// A page of a maze, by its number.
     Maze(u64),
     /// Nothing: 404.
     Unknown,
 }
 
 impl Spot {
-    /// What stands at a path and query of a host of `fault`.
+    /// The spot at a path and query of a host of `fault`.
     pub fn read(fault: Fault, path_and_query: &str) -> Spot {
         let text = path_and_query.as_bytes();
         let numbered =
@@ -70,7 +70,7 @@ impl Spot {
         }
     }
 
-    /// Appends its path and query; `None` for what is nowhere.
+    /// Appends its path and query; `None` if it has none.
     pub fn push_path(self, fault: Fault, out: &mut Vec<u8>) -> Option<()> {
         let (prefix, number) = match self {
             Spot::Root => ("/", None),
@@ -136,11 +136,12 @@ impl Spot {
         }
     }
 
-    /// The pages of a maze that are linked from page `number`. Those of several doors are all numbers, so that the maze
-    /// grows with its depth and no faster: a crawl up to some depth ends.
+    /// The pages of a maze that are linked from page `number`. With several doors all numbers occur, so that the maze
+    /// grows only with its depth: a crawl up to some depth ends.
     pub fn deeper(fault: Fault, number: u64) -> impl Iterator<Item = Spot> {
         (1..=fault.doors()).map(move |door| match fault {
-            // A new identifier for every visit: a bijection of the one before, so none comes twice for very long.
+            // A new identifier for every visit: a bijection of the previous one, so it takes very long until one
+            // recurs.
             Fault::SessionIds => Spot::Maze(Draw::new(0, Purpose::Fault, number, 0).bits()),
             _ => Spot::Maze(number.saturating_add(door)),
         })
@@ -157,7 +158,7 @@ fn session(text: &[u8]) -> Option<u64> {
     u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
-/// How many levels below the first one an address of a path trap is.
+/// The number of levels below the first one in an address of a path trap.
 fn levels(text: &[u8]) -> Option<u64> {
     let mut rest = text.strip_suffix(b"/")?;
     let mut count = 0u64;
@@ -168,7 +169,7 @@ fn levels(text: &[u8]) -> Option<u64> {
     if rest.is_empty() { count.checked_sub(1).filter(|count| *count <= LEVELS_MAX) } else { None }
 }
 
-/// The number of a list whose filters are set so.
+/// The number of a list with these filters.
 fn facets(text: &[u8]) -> Option<u64> {
     let query = std::str::from_utf8(text).ok()?.strip_prefix("/shop?")?;
     let mut number = 0u64;
@@ -191,14 +192,14 @@ fn sections(text: &[u8]) -> Option<u64> {
     is_written_so(Fault::Mirrors, number, text)
 }
 
-/// A page has one address.
+/// Checks that the address is the page's only one.
 fn is_written_so(fault: Fault, number: u64, text: &[u8]) -> Option<u64> {
     let mut path = Vec::new();
     Spot::Maze(number).push_path(fault, &mut path)?;
     (number > 0 && path == text).then_some(number)
 }
 
-/// The digits of a number, the last one first.
+/// The digits of a number, least significant first.
 fn digits(number: u64, base: u64) -> impl Iterator<Item = u64> {
     let above = move |rest: &u64| Some(rest / base).filter(|rest| *rest > 0);
     std::iter::successors(Some(number), move |rest| above(rest)).map(move |rest| rest % base)
@@ -206,7 +207,7 @@ fn digits(number: u64, base: u64) -> impl Iterator<Item = u64> {
 
 /// Numbered pages of a faulty host.
 pub(crate) const PAGES: u64 = 3;
-/// Redirects of a chain, its first page's not counted.
+/// Redirects of a chain, not counting its first page's.
 pub(crate) const CHAIN: u64 = 60;
 /// One level of a path trap.
 const LEVEL: &[u8] = b"/deeper";
@@ -214,7 +215,7 @@ const LEVEL: &[u8] = b"/deeper";
 const LEVELS_MAX: u64 = 4_096;
 const SESSION: &str = "/list?sid=";
 const VERSION: &str = "/wiki?title=page&oldid=";
-/// Values of a filter, one of which is that it is not set.
+/// Values of a filter, including "not set".
 const FACET_VALUES: u64 = 4;
 const SECTIONS: [&str; 5] = ["news", "sport", "local", "money", "more"];
 

@@ -1,17 +1,18 @@
-//! The lanes of one shard: URLs and questions for each other shard, and what came from it.
+//! The lanes of one shard: URLs and messages for each other shard, and what came from it.
 //!
 //! Decides: links for another shard gather in its lane's open batch; the batch closes when it is large or at the next
 //! tick; a closed batch waits for room in the ring, in memory up to a bound that all lanes share, then in the shard's
 //! spool on disk. Nothing is dropped. Batches of URLs are numbered as they close and sent in that order.
-//! The receiver acknowledges ([`Numbering`]), at a tick by a message of its own: which messages it has accepted, so that the
-//! end of a crawl can be seen, and which batches are on its disk, so that their sender need not keep them any longer.
-//! Ticks are the multiples of `exchange.batch_age_max`, the same for all shards: with a moment of its own for each
-//! pair of 64 shards, every shard would be woken a thousand times a second for a few URLs.
+//! The receiver acknowledges ([`Numbering`]), at a tick by a message of its own: which messages it has accepted, so
+//! that the end of a crawl can be seen, and which batches are on its disk, so that their sender need not keep them
+//! any longer.
+//! Ticks are the multiples of `exchange.batch_age_max`, the same for all shards. If each pair of 64 shards had its
+//! own time, every shard would be woken a thousand times a second for a few URLs.
 //!
-//! Links between sites gather likewise and go with a tick. When memory for messages is full, links beyond a lane's list
-//! are dropped; that only lowers a count.
-//! Invariants: `waiting_bytes` is the sum of what waits in memory to be sent; between two ticks no lane is looked at that has nothing
-//! to send; a message always fits the ring.
+//! Links between sites gather likewise and go with a tick. When memory for messages is full, links beyond a lane's
+//! list are dropped; that only lowers a count.
+//! Invariants: `waiting_bytes` is the sum of what waits in memory to be sent; between two ticks only lanes with
+//! something to send are visited; a message always fits the ring.
 //! Leaves to others: the ring itself (`spsc`), the disk (`spool`), the format of messages (`message`).
 
 use std::collections::VecDeque;
@@ -34,19 +35,19 @@ pub struct Lanes {
     waiting_bytes: usize,
     /// URLs in open batches, waiting in memory or spooled.
     urls: u64,
-    /// Messages of other kinds that wait, and lanes with links between sites.
+    /// Waiting messages of other kinds, and lanes with links between sites.
     said: u64,
-    /// Messages that were sent and not yet acknowledged.
+    /// Messages that are sent but not yet acknowledged.
     unacknowledged: u64,
-    /// Accepted messages that were not yet acknowledged to their senders.
+    /// Accepted messages that are not yet acknowledged to their senders.
     owed: u64,
     /// The tick at which open batches close and acknowledgements go out; `None`: nothing waits for one.
     tick: Option<Instant>,
-    /// When full rings are tried again; their readers do not say that there is room.
+    /// When full rings are tried again; their readers do not report that there is room.
     again: Option<Instant>,
     /// Acknowledgements and small batches do not wait for a tick.
     hurry: bool,
-    /// Batches that were closed, and what others have on their disks, since these were last asked for.
+    /// Batches that were closed, and batches that others have on disk, since these were last taken.
     closed: Vec<Batch>,
     durable: Vec<(u16, u64)>,
     limits: Limits,
@@ -72,22 +73,22 @@ pub struct Outgoing {
     pub bytes: Vec<u8>,
     /// URLs in it.
     pub urls: u64,
-    /// Whether the shard is to be woken for it: it cannot wait until that looks by itself.
+    /// Whether to wake the shard for it, because it cannot wait until the shard looks by itself.
     pub wake: bool,
 }
 
-/// What a message from another shard says.
+/// The content of a message from another shard.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Incoming {
-    /// Nothing that concerns others than the lanes.
+    /// Only acknowledgements or pieces, which the lanes handle.
     Nothing,
     /// URLs of this shard.
     Urls(UrlBatch),
-    /// A question about a robots.txt, or an answer; for the frontier to read.
+    /// A question about a robots.txt, or an answer; the frontier parses it.
     Robots(MessageKind, Vec<u8>),
     /// Links between sites, as bytes.
     SiteLinks(Vec<u8>),
-    /// URLs of this shard, with the number of pages that link to each in the place of the depth.
+    /// URLs of this shard, with the number of pages that link to each in place of the depth.
     LinkCounts(UrlBatch),
 }
 
@@ -98,16 +99,16 @@ struct Lane {
     links: Vec<u8>,
     /// Contents of messages that may be sent.
     waiting: VecDeque<(MessageKind, Content)>,
-    /// Batches in the spool, by their numbers; one of them may be on its way back.
+    /// Batches in the spool, by their numbers; one of them may be in flight back.
     spooled: VecDeque<(u64, Block)>,
     reading: Option<u64>,
-    /// A message that found the ring full, number and all.
+    /// A message that found the ring full, with its number.
     refused: Option<Outgoing>,
     is_ready: bool,
     numbers: Numbering,
     /// Pieces received so far of a message that was split.
     pieces: Vec<u8>,
-    /// The acknowledgement may not wait for company any longer.
+    /// The acknowledgement may not wait for another message any longer.
     must_tell: bool,
 }
 
@@ -142,7 +143,7 @@ impl Content {
 struct Limits {
     batch_urls_max: usize,
     batch_bytes_max: usize,
-    /// Of the page that links to a URL, and of both together: else it is not told.
+    /// The limits of the page that links to a URL, and of both together: beyond these the page is omitted.
     via_bytes_max: usize,
     found_bytes_max: usize,
     piece_bytes_max: usize,
@@ -170,7 +171,7 @@ impl Lanes {
             durable: Vec::new(),
             limits: Limits {
                 batch_urls_max: config.batch_urls_max.max(1),
-                // With the longest URL on top, a message stays under the quarter of the ring that it may take.
+                // Even with the longest URL added, a message stays within its quarter of the ring.
                 batch_bytes_max: (config.ring_bytes / 4).saturating_sub(longest_bytes).clamp(1, BATCH_BYTES_MAX),
                 via_bytes_max,
                 found_bytes_max: config.ring_bytes.saturating_sub(64),
@@ -181,10 +182,10 @@ impl Lanes {
         }
     }
 
-    /// From now on nothing waits for company: the crawl is about to end.
+    /// From now on nothing waits for more to send: the crawl is about to end.
     pub fn hurry(&mut self) {
         self.hurry = true;
-        // Due in the past: the next look closes all.
+        // Due in the past: the next call closes all.
         self.tick = Some(Instant::ZERO);
     }
 
@@ -211,7 +212,7 @@ impl Lanes {
         }
     }
 
-    /// Adds something of another kind than URLs for shard `to`: as several messages when it is long. The first byte of
+    /// Adds a message of another kind than URLs for shard `to`: as several pieces if it is long. The first byte of
     /// each says whether another piece follows.
     pub fn say(&mut self, to: u16, kind: MessageKind, content: &[u8]) {
         let lane = &mut self.lanes[usize::from(to)];
@@ -227,7 +228,8 @@ impl Lanes {
         }
     }
 
-    /// The same, behind all URLs for that shard, which what is said may be of; `false` where some of them are on disk and nothing is said.
+    /// The same, after all URLs for that shard, which the message may concern; returns `false` and adds nothing while
+    /// some of them are on disk.
     pub fn say_behind(&mut self, to: u16, kind: MessageKind, content: &[u8], spool: &mut Spool) -> bool {
         if !self.lanes[usize::from(to)].open.is_empty() {
             self.close(to, spool);
@@ -245,7 +247,7 @@ impl Lanes {
         self.lanes[usize::from(to)].links.len() < LINKS_BYTES_MAX || self.has_room()
     }
 
-    /// Adds a link to a site of shard `to`; `false` where there is no room to tell of it.
+    /// Adds a link to a site of shard `to`; `false` if there is no room for it.
     pub fn link(&mut self, now: Instant, to: u16, link: SiteLink) -> bool {
         if !self.has_room_for_link(to) {
             return false;
@@ -300,7 +302,7 @@ impl Lanes {
                 None => self.number(to),
             };
             if let Some(message) = message {
-                // There may be more behind it.
+                // More may follow it.
                 self.make_ready(to);
                 return Some(message);
             }
@@ -308,7 +310,7 @@ impl Lanes {
         None
     }
 
-    /// A message that [`Lanes::next_message`] gave found no room in its ring: it is tried again in a moment.
+    /// A message from [`Lanes::next_message`] found no room in its ring: it is tried again in a moment.
     pub fn refused(&mut self, now: Instant, message: Outgoing) {
         let to = message.to;
         let lane = &mut self.lanes[usize::from(to)];
@@ -319,7 +321,8 @@ impl Lanes {
         self.again.get_or_insert(now + FULL_RING_PAUSE);
     }
 
-    /// A message from shard `from`. What is no message, or not the next one, was never sent: a fault of ours.
+    /// Handles a message from shard `from`. An invalid message, or one out of sequence, was never sent: that is our
+    /// own bug.
     pub fn receive(&mut self, now: Instant, from: u16, bytes: &[u8]) -> Incoming {
         let lane = &mut self.lanes[usize::from(from)];
         let Some((header, content)) = Header::read(bytes) else { panic!("shard {from} sent what is no message") };
@@ -354,9 +357,9 @@ impl Lanes {
         }
     }
 
-    /// An earlier run has closed a batch that its shard may not have: it is sent again, under its number. Where that run had larger
-    /// rings, it goes in parts, of which the last alone has the number: the receiver acknowledges it when it has all. Returns how many URLs
-    /// are too long for a ring.
+    /// An earlier run has closed a batch that its shard may not have: it is sent again, under its number. If that run
+    /// had larger rings, it goes in parts, and only the last has the number: the receiver acknowledges the batch when
+    /// it has all. Returns how many URLs are too long for a ring.
     pub fn resend(&mut self, batch: Batch, spool: &mut Spool) -> u64 {
         let Batch { to, number, urls } = batch;
         self.closed_before(to, number);
@@ -367,14 +370,14 @@ impl Lanes {
         }
         let (mut part, mut too_long) = (UrlBatch::new(), 0);
         for found in urls.found() {
-            // That there is none is an entry, too.
+            // The absence of one is an entry, too.
             let via_bytes = UrlBatch::entry_bytes(found.via.unwrap_or(" "));
             let (bytes, bytes_max) = (UrlBatch::entry_bytes(found.url), self.limits.found_bytes_max);
             if part.as_bytes().len() + via_bytes + bytes > bytes_max && !part.is_empty() {
                 self.urls += part.len() as u64;
                 self.wait(to, PART, Rc::new(std::mem::take(&mut part)), spool);
             }
-            // A ring has room for four of the longest URLs of the scope. A longer one is of another scope.
+            // A ring has room for four of the longest URLs of the scope. A longer one belongs to another scope.
             if bytes > bytes_max {
                 too_long += 1;
                 continue;
@@ -386,12 +389,13 @@ impl Lanes {
         too_long
     }
 
-    /// An earlier run has closed batches up to `number`: no other gets such a number, or it would be taken for one of those.
+    /// An earlier run has closed batches up to `number`: no new batch may get such a number, or it would be mistaken
+    /// for one of those.
     pub fn closed_before(&mut self, to: u16, number: u64) {
         self.lanes[usize::from(to)].numbers.closed_before(number);
     }
 
-    /// Closes all batches, large or small: what was found before is to be written down.
+    /// Closes all batches, large or small, so that everything found before can be written to the logs.
     pub fn close_open(&mut self, spool: &mut Spool) {
         for to in 0..self.lanes.len() as u16 {
             if !self.lanes[usize::from(to)].open.is_empty() {
@@ -405,7 +409,7 @@ impl Lanes {
         self.closed.drain(..)
     }
 
-    /// Takes what other shards have said since the last call that they have on their disks: shard and number of a batch.
+    /// Takes what other shards have reported to be on their disks since the last call: shard and number of a batch.
     pub fn take_durable(&mut self) -> std::vec::Drain<'_, (u16, u64)> {
         self.durable.drain(..)
     }
@@ -415,7 +419,7 @@ impl Lanes {
         self.lanes.iter().map(|lane| lane.numbers.received()).collect()
     }
 
-    /// What [`Lanes::received`] once said is on the disk by now: its senders are told, at the next tick.
+    /// What [`Lanes::received`] returned earlier is on disk now: its senders learn it at the next tick.
     pub fn note_durable(&mut self, now: Instant, received: &[u64]) {
         for (from, batch) in (0..).zip(received) {
             if self.lanes[usize::from(from)].numbers.note_durable(*batch) {
@@ -435,7 +439,7 @@ impl Lanes {
         }
     }
 
-    /// Whether there is room in memory for something long to be said.
+    /// Whether there is room in memory for a long message.
     pub fn has_room(&self) -> bool {
         self.waiting_bytes <= self.limits.waiting_bytes_max
     }
@@ -459,7 +463,7 @@ impl Lanes {
         self.tick.into_iter().chain(self.again).min()
     }
 
-    /// The next message of the lane, with its number; an acknowledgement alone where one is owed and may not wait.
+    /// The next message of the lane, with its number; only an acknowledgement if one is owed and may not wait.
     fn number(&mut self, to: u16) -> Option<Outgoing> {
         let lane = &mut self.lanes[usize::from(to)];
         let owed = lane.numbers.owed();
@@ -484,7 +488,7 @@ impl Lanes {
         Some(Outgoing { to, bytes: header.with(content.as_bytes()), urls, wake })
     }
 
-    /// Shard `to` is owed a word.
+    /// Shard `to` is owed an acknowledgement.
     fn owe(&mut self, now: Instant, to: u16) {
         if !self.hurry {
             return self.wait_for_tick(now);
@@ -515,7 +519,7 @@ impl Lanes {
             if !self.lanes[usize::from(to)].links.is_empty() {
                 match self.has_room() {
                     true => self.say_links(to),
-                    // Nothing waits any more: a count is less than a crawl that does not end.
+                    // Nothing waits any more: an incomplete count is better than a crawl that does not end.
                     false if self.hurry => self.drop_links(to),
                     false => self.wait_for_tick(now),
                 }
@@ -540,12 +544,12 @@ impl Lanes {
         self.wait(to, number, urls, spool);
     }
 
-    /// A batch waits for room in the ring.
+    /// Queues a batch until the ring has room.
     fn wait(&mut self, to: u16, number: u64, urls: Rc<UrlBatch>, spool: &mut Spool) {
         let lane = &mut self.lanes[usize::from(to)];
         let bytes = urls.as_bytes().len();
         let has_room = self.waiting_bytes + bytes <= self.limits.waiting_bytes_max || lane.waiting.is_empty();
-        // Those in the spool go before it.
+        // Spooled batches go first.
         if has_room && lane.spooled.is_empty() && lane.reading.is_none() {
             self.waiting_bytes += bytes;
             lane.waiting.push_back((MessageKind::Urls, Content::Urls(number, urls)));
@@ -564,17 +568,18 @@ fn next_tick(now: Instant, age: Duration) -> Instant {
     now.as_nanos().checked_div(age).map_or(now, |ticks| Instant::from_nanos((ticks + 1).saturating_mul(age)))
 }
 
-/// In the place of a batch's number: its end is yet to come.
+/// Stands in place of a batch's number: its end is yet to come.
 const PART: u64 = 0;
-/// The page that links to a URL takes so small a part of a ring at most: else many shards would send few URLs at a time.
+/// The page that links to a URL takes at most this small a part of a ring: otherwise many shards would send few URLs
+/// at a time.
 const VIA_PARTS: usize = 64;
-/// What an entry of a batch takes besides the URL.
+/// What an entry of a batch takes in addition to the URL.
 const ENTRY_HEAD_BYTES: usize = 4;
 /// Links between sites that wait in a lane, in bytes.
 const LINKS_BYTES_MAX: usize = 4_096 * SiteLink::BYTES;
 /// A batch is an entry of the journal, whose blocks have a limit.
 const BATCH_BYTES_MAX: usize = 128 << 10;
-/// Long against a look at a ring, short against the time in which a page is fetched.
+/// Long compared with a look at a ring, short compared with the time to fetch a page.
 const FULL_RING_PAUSE: Duration = Duration::from_millis(5);
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! A flag that says that a shard has mail, so that it need not look into all of its rings.
+//! A flag that says that a shard has mail, so that it need not check all of its rings.
 //!
-//! Invariants: a sender raises it after it has put its message into a ring, the reader lowers it before it looks: so there is no message in
-//! a ring whose reader finds the flag lowered (model-checked, `tests/model`).
+//! Invariants: a sender raises it after it has put its message into a ring, the reader lowers it before it checks. So
+//! no ring holds a message while its reader finds the flag lowered (model-checked, `tests/model`).
 
 use super::sync::{AtomicBool, Ordering};
 
@@ -12,11 +12,11 @@ pub struct MailFlag(AtomicBool);
 impl MailFlag {
     /// There is a message in one of the reader's rings.
     pub fn raise(&self) {
-        // A store would do; only exchanges on both sides are something that the model checker can follow.
+        // A store would do, but the model checker can only follow exchanges on both sides.
         self.0.swap(true, Ordering::AcqRel);
     }
 
-    /// Whether the reader is to look into its rings, which it does now.
+    /// Whether the reader must check its rings, which it does now.
     pub fn lower(&self) -> bool {
         self.0.swap(false, Ordering::AcqRel)
     }

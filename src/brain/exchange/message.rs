@@ -10,13 +10,12 @@
 //! | 8, little endian | number of the last batch that came the other way and is on the disk there; it and all before it |
 //! | n | what it says, by its kind |
 //!
-//! Why numbered: the other end need not be a thread for ever. A gap or a repeat is a fault of ours and is seen at once.
-//! Messages are numbered anew in each run; batches go on where the run before ended, because their sender keeps them until
-//! they are on the receiver's disk.
-//! Why the kind and the version: entries will say more, and a fleet is never
-//! upgraded in one moment.
+//! Why numbered: the other end need not stay a thread forever. A gap or a repeat is our own bug and shows at once.
+//! Message numbers start again in each run. Batch numbers continue where the run before ended, because their sender
+//! keeps batches until they are on the receiver's disk.
+//! Why the kind and the version: entries will say more, and a fleet is never upgraded in one moment.
 
-/// What a message says.
+/// The kind of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum MessageKind {
@@ -24,28 +23,29 @@ pub enum MessageKind {
     Acknowledgement = 0,
     /// URLs, as a [`ringcrawl_url::UrlBatch`].
     Urls = 1,
-    /// A robots.txt is asked for.
+    /// Requests a robots.txt.
     RobotsRequest = 2,
-    /// What became of it.
+    /// The result of such a request.
     RobotsAnswer = 3,
-    /// Sites link to others: a row of [`crate::backlinks::SiteLink`].
+    /// Links from sites to others: a list of [`crate::backlinks::SiteLink`].
     SiteLinks = 4,
-    /// Pages link to URLs of the receiver: a [`ringcrawl_url::UrlBatch`] of them, with their number in the place of the depth.
+    /// Pages link to URLs of the receiver: a [`ringcrawl_url::UrlBatch`] of them, with the number of pages in place
+    /// of the depth.
     LinkCounts = 5,
 }
 
-/// What stands before the content.
+/// The part before the content.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Header {
     /// What the message says.
     pub kind: MessageKind,
     /// Its number in its lane.
     pub number: u64,
-    /// The last message of the other direction that is accepted.
+    /// The last accepted message of the other direction.
     pub acknowledged: u64,
     /// The number of the batch in it; 0: none.
     pub batch: u64,
-    /// The last batch of the other direction that is on the disk.
+    /// The last batch of the other direction that is on disk.
     pub durable: u64,
 }
 
@@ -64,7 +64,7 @@ impl Header {
         bytes
     }
 
-    /// Header and content of a message; `None` when it is none of this version.
+    /// Header and content of a message; `None` if it is not one of this version.
     pub fn read(bytes: &[u8]) -> Option<(Header, &[u8])> {
         let (head, content) = bytes.split_first_chunk::<2>()?;
         let (fields, content) = content.split_first_chunk::<32>()?;
@@ -83,7 +83,7 @@ impl Header {
     }
 }
 
-/// Whether a message is one that the end of a crawl waits for: all but bare acknowledgements.
+/// Whether the end of a crawl waits for a message: all but bare acknowledgements.
 pub fn is_counted(bytes: &[u8]) -> bool {
     Header::read(bytes).is_some_and(|(header, _)| header.kind != MessageKind::Acknowledgement)
 }

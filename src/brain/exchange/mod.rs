@@ -1,9 +1,9 @@
 //! URLs between shards: batches in lock-free byte rings, and on disk what the rings cannot take.
 //!
-//! A link whose site belongs to another shard goes into that shard's lane ([`Lanes`]), through the single-producer
+//! A link whose site belongs to another shard goes into that shard's lane ([`Lanes`]). It crosses the single-producer
 //! single-consumer ring between the two ([`spsc`]) as a numbered message ([`message`]), and is received there like a
-//! link of its own. A full ring makes it wait: in memory to a bound, then in the shard's spool ([`crate::spool`]). Nothing
-//! is dropped.
+//! link of its own. If the ring is full it waits: in memory up to a bound, then in the shard's spool
+//! ([`crate::spool`]). Nothing is dropped.
 
 pub mod lanes;
 mod mail;

@@ -1,13 +1,15 @@
-//! The numbers of one lane: of messages and of batches, in both directions, and how far each side has acknowledged them.
+//! The numbers of one lane: of messages and of batches, in both directions, and how far each side has acknowledged
+//! them.
 //!
-//! Decides: messages are numbered as they are sent and acknowledged cumulatively, with the next message or by one of its own;
-//! so are batches of URLs, as they close, and these are acknowledged when they are on the receiver's disk.
-//! Invariants: numbers of messages have no gap, and nobody acknowledges what was not sent: either is our own fault and asserts.
+//! Decides: messages are numbered as they are sent and acknowledged cumulatively, with the next message or by one of
+//! its own. Batches of URLs are numbered as they close, and acknowledged when they are on the receiver's disk.
+//! Invariants: message numbers have no gap, and neither side acknowledges what was not sent: a violation is our own
+//! bug and asserts.
 //! Leaves to others: when an acknowledgement may not wait any longer (`lanes`).
 
 use super::message::{Header, MessageKind};
 
-/// Where a lane stands. A number is that of the last one.
+/// The state of a lane. Each number is that of the last one.
 #[derive(Debug, Default)]
 pub struct Numbering {
     /// Messages to the peer: sent, and acknowledged by it.
@@ -19,23 +21,23 @@ pub struct Numbering {
     /// Batches to the peer: closed, and on its disk.
     closed: u64,
     durable_there: u64,
-    /// Batches of the peer: received, on our disk, and acknowledged to it as that.
+    /// Batches of the peer: received, on our disk, and acknowledged to it as on disk.
     received: u64,
     durable: u64,
     durable_told: u64,
 }
 
-/// What a header has acknowledged.
+/// The acknowledgements in a header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Acknowledged {
-    /// How many messages, since the last time.
+    /// The number of messages since the last time.
     pub messages: u64,
-    /// The last batch that is on the peer's disk, if that is another one than before.
+    /// The last batch that is on the peer's disk, if it changed.
     pub durable: Option<u64>,
 }
 
 impl Numbering {
-    /// The number of a batch that closes.
+    /// The number of the batch that now closes.
     pub fn close_batch(&mut self) -> u64 {
         self.closed += 1;
         self.closed
@@ -46,18 +48,19 @@ impl Numbering {
         self.closed + 1
     }
 
-    /// An earlier run has closed batches up to `number`: no other gets such a number, or it would be taken for one of those.
+    /// An earlier run has closed batches up to `number`: no new batch may get such a number, or it would be mistaken
+    /// for one of those.
     pub fn closed_before(&mut self, number: u64) {
         self.closed = self.closed.max(number);
     }
 
-    /// The header of the next message, which acknowledges all there is; `batch` is 0 where it is none.
+    /// The header of the next message, with all acknowledgements; `batch` is 0 if it is not a batch.
     pub fn next_header(&mut self, kind: MessageKind, batch: u64) -> Header {
         self.sent += 1;
         self.header(kind, self.sent, batch)
     }
 
-    /// The header of a message that acknowledges and says nothing else.
+    /// The header of a message that only acknowledges.
     pub fn acknowledgement(&mut self) -> Header {
         self.header(MessageKind::Acknowledgement, 0, 0)
     }
@@ -67,7 +70,7 @@ impl Numbering {
         Header { kind, number, acknowledged: self.accepted, batch, durable: self.durable }
     }
 
-    /// A message of shard `from`. One that is not the next was never sent.
+    /// Checks a message of shard `from`. One that is not the next was never sent.
     pub fn receive(&mut self, from: u16, header: &Header) -> Acknowledged {
         let Header { kind, number, acknowledged, batch, durable } = *header;
         assert!(
@@ -86,7 +89,7 @@ impl Numbering {
             assert_eq!(number, self.accepted + 1, "shard {from} sent message {number} after {}", self.accepted);
             self.accepted = number;
         }
-        // A part of a batch whose end is yet to come has none.
+        // A part of a batch whose end is yet to come has no number.
         if kind == MessageKind::Urls && batch > 0 {
             assert!(batch > self.received, "shard {from} sent batch {batch} after {}", self.received);
             self.received = batch;
@@ -94,7 +97,7 @@ impl Numbering {
         Acknowledged { messages, durable: is_new.then_some(durable) }
     }
 
-    /// Accepted messages that are not acknowledged to the peer.
+    /// Accepted messages that are not acknowledged to the peer yet.
     pub fn owed(&self) -> u64 {
         self.accepted - self.accepted_told
     }
@@ -109,7 +112,7 @@ impl Numbering {
         self.received
     }
 
-    /// All batches up to `number` are on our disk; whether that is news.
+    /// All batches up to `number` are on our disk. Returns whether that is new.
     pub fn note_durable(&mut self, number: u64) -> bool {
         let is_new = number > self.durable;
         self.durable = self.durable.max(number);

@@ -1,11 +1,13 @@
-//! URLs that this shard has sent already, so that it need not send them again (Cho and Garcia-Molina, "Parallel Crawlers", 2002).
+//! URLs that this shard has sent already and need not send again (Cho and Garcia-Molina, "Parallel Crawlers", 2002).
 //!
-//! Decides: those sent lately are known by a cache of fingerprints in which a newer one takes an older one's slot. Without that it is as the
-//! paper's batches have it: what is in the batch that is collected is known, and forgotten as that goes. And those that an
-//! earlier crawl found many links to ("replication") by a list that nothing is pushed out of. Each of these is sent once, as its owner may
-//! not have found it, and then never again in this run.
-//! Why this loses nothing: what was sent is in the journal, or on its owner's disk, before a page that links to it again is over.
-//! Invariants: memory is fixed; what was not sent is never called known, but for two URLs in 2^64 fingerprints.
+//! Decides: recently sent URLs are known by a cache of fingerprints in which a newer one takes an older one's slot.
+//! Without a cache it works like the paper's batches: the URLs in the open batch are known, and forgotten when the
+//! batch goes. URLs that an earlier crawl found many links to ("replication") are known by a fixed list. Each of
+//! these is sent once, as its owner may not have found it, and then never again in this run.
+//! Why this loses nothing: what was sent is in the journal, or on its owner's disk, before a page that links to it
+//! again is final.
+//! Invariants: memory is fixed; a URL that was not sent is never called known, except for two URLs in 2^64
+//! fingerprints.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,7 +17,7 @@ use std::sync::Arc;
 pub struct Replicated(Arc<[u64]>);
 
 impl Replicated {
-    /// Of these URLs.
+    /// The list for these fingerprints.
     pub fn new(mut fingerprints: Vec<u64>) -> Replicated {
         fingerprints.sort_unstable();
         fingerprints.dedup();
@@ -37,21 +39,22 @@ impl Replicated {
 #[derive(Debug, Default)]
 pub struct SentUrls {
     recent: Box<[u64]>,
-    /// By shard, where there is no cache: the batch that is collected for it, and what is in it.
+    /// By shard, if there is no cache: the number of its open batch, and the URLs in it.
     batches: Vec<(u64, HashSet<u64>)>,
     replicated: Replicated,
-    /// By place in that list, a bit each: it was sent.
+    /// One bit for each place in that list: it was sent.
     sent: Box<[u64]>,
 }
 
 impl SentUrls {
-    /// Nothing was sent; of so many of the latest it is known.
+    /// Nothing was sent; remembers up to `recent_urls` of the latest.
     pub fn new(recent_urls: usize, replicated: Replicated) -> SentUrls {
         let sent = vec![0; replicated.len().div_ceil(WORD_BITS)].into();
         SentUrls { recent: vec![0; recent_urls].into(), batches: Vec::new(), replicated, sent }
     }
 
-    /// The URL of this fingerprint is to be sent in a batch, of a shard and a number; whether it was before, as far as is known.
+    /// The URL with this fingerprint goes into a batch, given by shard and number. Returns whether it is known to
+    /// have been sent before.
     pub fn is_again(&mut self, fingerprint: u64, (to, number): (u16, u64)) -> bool {
         if let Ok(place) = self.replicated.0.binary_search(&fingerprint)
             && let Some(word) = self.sent.get_mut(place / WORD_BITS)

@@ -1,16 +1,16 @@
 //! A lock-free ring of byte messages from one thread to one other.
 //!
-//! Decides: the ring's memory is an array of `AtomicU64` words, so that it needs no `unsafe`: a relaxed store
-//! or load of a word compiles to a plain move, and the two positions carry the ordering (the producer releases
-//! `tail` after the words are written, the consumer acquires it before it reads them; `head` the same way back).
-//! Whole messages only: a length word, then the bytes in whole words.
+//! Decides: the ring's memory is an array of `AtomicU64` words, so that it needs no `unsafe`: a relaxed store or load
+//! of a word compiles to a plain move, and the two positions carry the ordering (the producer releases `tail` after
+//! the words are written, the consumer acquires it before it reads them; `head` the same way back). Whole messages
+//! only: a length word, then the bytes in whole words.
 //!
-//! Invariants: `head ≤ tail ≤ head + capacity`, in words counted from the start and never wrapped (2⁶⁴ words
-//! do not pass in a crawl's life). Only the producer writes `tail`, only the consumer writes `head`; each
-//! keeps a copy of the other's, so that a cache line crosses cores once per batch and not once per call.
-//! Limits: a message fits into the ring with its length word; the sender keeps them to a quarter where it can, so
-//! that one goes in while another is read.
-//! Model-checked with what lanes say through it: `tests/model`.
+//! Invariants: `head ≤ tail ≤ head + capacity`, in words counted from the start and never wrapped (2⁶⁴ words do not
+//! pass in a crawl's life). Only the producer writes `tail`, only the consumer writes `head`; each keeps a copy of
+//! the other's, so that a cache line crosses cores once per batch and not once per call.
+//! Limits: a message fits into the ring with its length word; the sender keeps messages to a quarter of the ring
+//! where it can, so that one goes in while another is read.
+//! Model-checked with the messages of lanes: `tests/model`.
 
 use super::sync::{Arc, AtomicU64, Ordering};
 
@@ -39,7 +39,7 @@ impl Producer {
         (self.shared.words.len() - 1) * WORD_BYTES
     }
 
-    /// Puts `message` in whole; `false`, and nothing changed, when there is no room for it now.
+    /// Puts `message` in whole; returns `false` and changes nothing if there is no room for it now.
     ///
     /// A message longer than [`Producer::message_bytes_max`] is our own bug and asserts.
     pub fn push(&mut self, message: &[u8]) -> bool {
@@ -112,7 +112,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// Stores a message's length at `at`, and its bytes behind it.
+    /// Stores a message's length at `at`, and its bytes after it.
     fn put(&self, at: u64, message: &[u8]) {
         self.slot(at).store(message.len() as u64, Ordering::Relaxed);
         let [first, second] = self.run(at + 1, message.len().div_ceil(WORD_BYTES));
@@ -130,8 +130,8 @@ impl Shared {
         }
     }
 
-    /// `count` words from `at` on, which is at most all: in two runs, as the ring may end between them. A loop over a run needs no look
-    /// at each word's place.
+    /// `count` words from `at` on, at most the whole ring: in two runs, as the ring may end between them. A loop over
+    /// a run needs no bounds check for each word.
     fn run(&self, at: u64, count: usize) -> [&[AtomicU64]; 2] {
         let (before, after) = self.words.split_at(at as usize & (self.words.len() - 1));
         let first = count.min(after.len());

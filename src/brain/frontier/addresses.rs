@@ -1,12 +1,12 @@
-//! The addresses of a host: which is asked next, which others there are, and until when they hold.
+//! The addresses of a host: which is used next, which others there are, and how long they are valid.
 //!
-//! Decides: families take turns, that of `dns.families` first (RFC 8305 section 4), each in the name server's order.
-//! An address that answered is kept to, over several answers if they have it: then no other is tried beside it, so a
-//! host far away does not get two connection requests for each connection. One that fails gives way to the next, and
-//! one that no connection comes about to is not tried again while there are others, over several answers, too.
-//! Where none connects, the name is asked for both families: there may be one that is not known of.
-//! Past their time to live addresses are used for `dns.stale_max` at most, and only while no name server answers, or not soon
-//! (RFC 8767): that is the grace.
+//! Decides: families alternate, that of `dns.families` first (RFC 8305 section 4), each in the name server's order.
+//! An address that answered is kept, over several answers if they contain it. Then no other is tried in parallel, so
+//! a host far away does not get two connection requests for each connection. An address that fails gives way to the
+//! next, and one without a connection is not retried while there are others, over several answers, too.
+//! If none connects, the name is looked up for both families: there may be an unknown address.
+//! After their time to live, addresses are used for at most `dns.stale_max`, and only while no name server answers,
+//! or not soon (RFC 8767): this is the grace.
 //! Invariants: at least one address; `current` is one of the answer's.
 //! Limits: [`OTHERS_MAX`] further addresses for a job.
 
@@ -15,38 +15,38 @@ use std::net::IpAddr;
 use ringcrawl_base::time::{Duration, Instant};
 use ringcrawl_config::Families;
 
-/// What a name server said of a host, and what came of it.
+/// A name server's answer for a host, and the results of using it.
 #[derive(Clone, Debug)]
 pub struct Addresses {
     list: Box<[IpAddr]>,
     used: u8,
-    /// The address in use answered when it was asked last.
+    /// The address in use answered its last request.
     works: bool,
-    /// There is no other family to ask for: both were, or only one may be.
+    /// There is no other family to look up: both were, or only one may be.
     both: bool,
-    /// Addresses that no connection came about to, by their place.
+    /// Addresses to which no connection succeeded, by their index.
     dead: u32,
-    /// Addresses that come after all others, by their place: they failed when the host was last in memory.
+    /// Addresses that come after all others, by their index: they failed when the host was last in memory.
     doubtful: u32,
     until: Instant,
-    /// When the answer's own time is over; what is used longer is used past its time.
+    /// When the answer's own time to live ends; any use after that is past its time.
     expires: Instant,
     ttl: Duration,
 }
 
-/// What is left of an answer after no connection came about to the address in use.
+/// What is left of an answer after no connection to the address in use succeeded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NextAddress {
     /// Another address.
     Another,
-    /// None of this answer, but the other family was not asked for.
+    /// None of this answer, but the other family was not looked up.
     OtherFamily,
     /// None: all get another chance.
     None,
 }
 
 impl Addresses {
-    /// The answer `list`, which is not empty, as it came at `now`; `before` is the one that it replaces.
+    /// The answer `list`, which is not empty, as it came at `now`; `before` is the answer it replaces.
     pub fn new(
         list: &[IpAddr],
         families: Families,
@@ -86,7 +86,7 @@ impl Addresses {
         Addresses { both: both || self.both, ..self }
     }
 
-    /// The address to ask at `at`; `None` when the answer is too old by then.
+    /// The address to use at `at`; `None` if the answer is too old by then.
     pub fn current(&self, at: Instant) -> Option<IpAddr> {
         self.in_use().filter(|_| at < self.until)
     }
@@ -96,13 +96,13 @@ impl Addresses {
         &self.list
     }
 
-    /// Others that may be tried beside it, in this order: none when it is known to work.
+    /// Others that may be tried in parallel, in this order: none if the address is known to work.
     pub fn others(&self) -> Vec<IpAddr> {
         let others = self.behind().filter(|_| !self.works).take(OTHERS_MAX);
         others.filter_map(|place| self.list.get(usize::from(place)).copied()).collect()
     }
 
-    /// `addr` answered, and the one in use did not, when it is another.
+    /// `addr` answered, and the one in use did not if it is another.
     pub fn answered(&mut self, addr: IpAddr) {
         if let Some(place) = self.place_of(addr) {
             if place != self.used {
@@ -114,14 +114,14 @@ impl Addresses {
         }
     }
 
-    /// Who answered at the address in use did so badly: the next one, when there is one.
+    /// The server at the address in use answered badly: selects the next one, if there is one.
     pub fn failed(&mut self) {
         self.works = false;
         self.used = self.next().unwrap_or(self.used);
     }
 
-    /// No connection came about to the address in use: the next one. When all have had their chance, they get
-    /// another one; but where another family was not asked for, it is to be asked for now.
+    /// No connection to the address in use succeeded: selects the next one. When all were tried, they get another
+    /// chance; but if another family was not looked up, that must be done now.
     pub fn unconnected(&mut self) -> NextAddress {
         self.dead |= 1 << self.used;
         let next = self.next();
@@ -136,15 +136,15 @@ impl Addresses {
         if next.is_some() { NextAddress::Another } else { NextAddress::None }
     }
 
-    /// Whether to ask again pays, `lead` before the address is used: the answer may be too old again by then.
+    /// Whether looking up again pays, `lead` before the address is used: the answer may be too old again by then.
     pub fn outlive(&self, lead: Duration) -> bool {
         self.ttl > lead
     }
 
-    /// No name server answers yet: uses the addresses a little longer than `at`, when they are needed, but no longer than
-    /// `grace` past their time. Whether they can be.
+    /// No name server answers yet: uses the addresses a little longer than `at`, when they are needed, but no longer
+    /// than `grace` past their time. Returns whether that is possible.
     pub fn stretch(&mut self, at: Instant, grace: Duration) -> bool {
-        // To ask at an address that does not connect would only cost a try.
+        // A request to an address that does not connect would only waste an attempt.
         if self.dead & 1 << self.used != 0 {
             return false;
         }
@@ -152,8 +152,8 @@ impl Addresses {
         self.until > at
     }
 
-    /// No connection came about to `addr` when the host was last in memory: others first, where there are any. It is not
-    /// dead by that: where the others are, it is their turn that it gets, or a try would be over with one address.
+    /// No connection to `addr` succeeded when the host was last in memory: others go first, if there are any. That
+    /// does not make it dead: after the others it gets its turn, or an attempt would end with one address.
     pub fn avoid(&mut self, addr: IpAddr) {
         if let Some(place) = self.place_of(addr).filter(|_| self.list.len() > 1) {
             self.doubtful |= 1 << place;
@@ -172,12 +172,12 @@ impl Addresses {
         self.list.iter().position(|known| *known == addr).map(|place| place as u8)
     }
 
-    /// The place that comes after the address in use.
+    /// The index after the address in use.
     fn next(&self) -> Option<u8> {
         self.behind().find(|place| self.doubtful & 1 << place == 0).or_else(|| self.behind().next())
     }
 
-    /// Places behind the address in use, and then those before it; none of an address that is known to be dead.
+    /// Indices behind the address in use, then those before it; none of an address that is known to be dead.
     fn behind(&self) -> impl Iterator<Item = u8> + use<> {
         let (used, count, dead) = (self.used, self.list.len() as u8, self.dead);
         let behind = (1..count).map(move |step| (used + step) % count);
@@ -185,7 +185,7 @@ impl Addresses {
     }
 }
 
-/// Families in turns, that of `families` first.
+/// Alternates families, that of `families` first.
 fn interleaved(list: &[IpAddr], families: Families) -> Box<[IpAddr]> {
     let four_first = matches!(families, Families::Ipv4First | Families::Ipv4Only);
     let (first, second): (Vec<IpAddr>, Vec<IpAddr>) =
@@ -206,11 +206,11 @@ fn interleaved(list: &[IpAddr], families: Families) -> Box<[IpAddr]> {
     }
 }
 
-/// Addresses of a host that are known; more serve nobody.
+/// Known addresses of a host; more are of no use.
 const ADDRS_MAX: usize = 32;
 /// Further addresses that one job may try.
 const OTHERS_MAX: usize = 3;
-/// For how long an old answer is used until the name servers are asked again (RFC 8767 section 5).
+/// How long an old answer is used before the name servers are queried again (RFC 8767 section 5).
 const STALE_FOR: Duration = Duration::from_secs(30);
 
 #[cfg(test)]
@@ -255,7 +255,7 @@ mod tests {
         assert_eq!((later.current(at(0)), later.others()), (Some(addrs("192.0.2.3")[0]), Vec::new()));
         later.failed();
         assert_eq!((later.current(at(0)), later.others()), (Some(addrs("192.0.2.9")[0]), addrs("192.0.2.3")));
-        // And one without it.
+        // And an answer without it.
         let moved = answer("192.0.2.7 192.0.2.8", Some(&known));
         assert_eq!((moved.current(at(0)), moved.others()), (Some(addrs("192.0.2.7")[0]), addrs("192.0.2.8")));
     }
@@ -271,13 +271,13 @@ mod tests {
         assert_eq!(both.current(at(0)), Some(addrs("2001:db8::1")[0]), "the others have had their chance");
         assert_eq!(both.unconnected(), NextAddress::None);
         assert_eq!((both.current(at(0)), both.others().len()), (Some(addrs("192.0.2.2")[0]), 2), "and get another");
-        // No other family brought another address: these get another chance, all of them.
+        // No other family brought another address: all of these get another chance.
         let same = answer("192.0.2.1 192.0.2.2", Some(&known)).of_both(true);
         assert_eq!((same.current(at(0)), same.others()), (Some(addrs("192.0.2.1")[0]), addrs("192.0.2.2")));
         assert_eq!(Addresses::literal(addrs("::1")[0]).unconnected(), NextAddress::None);
         let mut only = Addresses::new(&addrs("192.0.2.1"), Families::Ipv4Only, at(0), Duration::from_secs(60), None);
         assert_eq!(only.unconnected(), NextAddress::None);
-        // Who did not answer while another did is dead, too.
+        // An address that did not answer while another did is dead, too.
         let mut raced = answer("192.0.2.1 192.0.2.2 192.0.2.3", None);
         raced.answered(addrs("192.0.2.2")[0]);
         raced.failed();

@@ -1,13 +1,14 @@
-//! The URLs of one host that wait: the one under consideration, those that wait for another try, the host's queue, and the lanes of
-//! kinds whose weight is lowered ([`super::kind_lanes`]).
+//! The waiting URLs of one host: the one under consideration, those that wait for a retry, the host's queue, and the
+//! lanes of kinds with a lowered weight ([`super::kind_lanes`]).
 //!
-//! Where URLs have levels ([`super::importance`]), the queue is several.
+//! If URLs have levels ([`super::importance`]), there are several queues.
 //!
-//! Decides: the current URL first, then a retry that is due, then the next of the queue in its order ([`Discipline`]), or of a lane
-//! whose turn it is. While too many wait for another try, no new URL is taken until one of them has had its turn.
+//! Decides: the current URL first, then a retry that is due, then the next of the queue in its order
+//! ([`Discipline`]), or of a lane whose turn it is. While too many wait for a retry, no new URL is taken until one of
+//! them has had its turn.
 //! Invariants: at most one URL is the current one; at most one of the queues has a block on its way back.
-//! Limits: [`RETRIES_MAX`] URLs wait for another try, [`RETRIES_MIN`] while the frontier's memory is over its bound; and
-//! [`PUT_OFF_MAX`] for the end of a rest of their kind or a place for their port.
+//! Limits: [`RETRIES_MAX`] URLs wait for a retry, [`RETRIES_MIN`] while the frontier's memory is over its bound; and
+//! [`PUT_OFF_MAX`] for the end of a rest of their kind or a slot for their port.
 
 use super::SHORT_TAIL_BYTES;
 use super::importance::{Level, TOP_LEVEL};
@@ -19,11 +20,11 @@ use crate::spool::{Block, Spool};
 use ringcrawl_base::time::Instant;
 use ringcrawl_url::Url;
 
-/// What waits for a host.
+/// The URLs that wait for a host.
 #[derive(Debug, Default)]
 pub struct Backlog {
     queue: HostQueue,
-    /// URLs of a level above the lowest, the lowest of these first; most hosts have none.
+    /// URLs of levels above the lowest, the lowest of these first; most hosts have none.
     levels: Option<Box<[HostQueue; TOP_LEVEL as usize]>>,
     /// Most hosts have none.
     lanes: Option<Box<KindLanes>>,
@@ -37,30 +38,30 @@ pub struct Backlog {
 /// A URL that waits.
 #[derive(Clone, Debug)]
 pub struct QueuedUrl {
-    /// Which.
+    /// The URL.
     pub url: Url,
-    /// The bits of its `Hops`.
+    /// Its number in the log, and how it was found.
     pub ticket: Ticket,
-    /// How many times it was tried before.
+    /// The number of earlier attempts.
     pub attempt: u8,
-    /// Where in the host's queue it stood.
+    /// Its level in the host's queue.
     pub level: Level,
-    /// In which turn it was taken.
+    /// The turn in which it was taken.
     pub turn: Turn,
-    /// How often its kind has a turn.
+    /// How often its kind gets a turn.
     pub weight: Weight,
-    /// Whether its page is to be looked at.
+    /// Whether its page must be examined.
     pub is_examined: bool,
-    /// It waits for the end of a rest of its kind, or for a place for its port, and not for another try.
+    /// It waits for the end of a rest of its kind, or for a slot for its port, and not for a retry.
     pub is_put_off: bool,
 }
 
-/// What the queue has to give.
+/// The result of taking from the queue.
 #[derive(Debug)]
 pub enum Taken {
     /// There is a current URL now.
     Url,
-    /// One that cannot be read, which was taken in this turn.
+    /// A URL taken in this turn cannot be read.
     Damaged(Turn),
     /// This block must come back first.
     Read(Block),
@@ -69,7 +70,7 @@ pub enum Taken {
 }
 
 impl Backlog {
-    /// An empty one, with queues of this order.
+    /// An empty backlog, with queues of this order.
     pub fn new(discipline: Discipline) -> Backlog {
         Backlog { queue: HostQueue::new(discipline), discipline, ..Backlog::default() }
     }
@@ -84,7 +85,7 @@ impl Backlog {
         }
     }
 
-    /// Adds a URL that was taken from the queue, or from another lane, to that of its kind.
+    /// Adds a URL that was taken from the queue, or from another lane, to the lane of its kind.
     pub fn lower(&mut self, of: KindFacts, entry: &QueuedUrl, head_urls: usize) {
         let head_urls = head_urls.div_ceil(LANES_MAX);
         let lanes = self.lanes.get_or_insert_default();
@@ -106,7 +107,7 @@ impl Backlog {
         }
     }
 
-    /// Sends the queues' tails to disk, but for a short one.
+    /// Sends the queues' tails to disk, except short ones.
     pub fn spill(&mut self, spool: &mut Spool) {
         for queue in self.all_mut() {
             if queue.tail_bytes() >= SHORT_TAIL_BYTES {
@@ -120,13 +121,13 @@ impl Backlog {
         self.all().map(HostQueue::tail_bytes).sum()
     }
 
-    /// Bytes of memory of the queues and of what waits for another try.
+    /// Bytes of memory of the queues and of the URLs that wait for a retry.
     pub fn ram_bytes(&self) -> u64 {
         let lanes = self.lanes.as_ref().map_or(0, |lanes| lanes.ram_bytes());
         self.all().map(HostQueue::ram_bytes).sum::<usize>() as u64 + lanes as u64 + self.retries_bytes
     }
 
-    /// The highest level of what waits.
+    /// The highest level of the waiting URLs.
     pub fn level(&self) -> Level {
         self.queued_level().max(self.current.as_ref().map(|entry| entry.level)).unwrap_or_default()
     }
@@ -143,7 +144,7 @@ impl Backlog {
         std::iter::once(&mut self.queue).chain(levels).chain(lanes)
     }
 
-    /// The highest level of the queue that has a URL.
+    /// The highest level of the queues that have a URL.
     fn queued_level(&self) -> Option<Level> {
         let levels = (1..).zip(self.levels.iter().flat_map(|levels| levels.iter()));
         let level = levels.filter(|(_, queue)| !queue.is_empty()).map(|(level, _)| level).last();
@@ -155,7 +156,7 @@ impl Backlog {
         self.current.as_ref()
     }
 
-    /// Takes the current URL away.
+    /// Removes the current URL.
     pub fn take_current(&mut self) -> Option<QueuedUrl> {
         self.current.take()
     }
@@ -166,7 +167,7 @@ impl Backlog {
         self.current = Some(entry);
     }
 
-    /// Tries a URL again at `at`, or for the first time if it was put off.
+    /// Retries a URL at `at`, or tries it for the first time if it was put off.
     pub fn retry(&mut self, at: Instant, entry: QueuedUrl) {
         let most = RETRIES_MAX + PUT_OFF_MAX;
         debug_assert!(self.retries.len() < most, "a URL was taken while too many wait for another try");
@@ -174,7 +175,7 @@ impl Backlog {
         self.retries.push((at, entry));
     }
 
-    /// URLs that wait for another try.
+    /// URLs that wait for a retry.
     pub fn tried(&self) -> usize {
         self.retries.len() - self.put_off()
     }
@@ -189,11 +190,11 @@ impl Backlog {
         self.retries.iter().map(|(at, _)| *at).min()
     }
 
-    /// Makes the first URL that is due for another try the current one; whether there was one.
+    /// Makes the first URL that is due for a retry the current one; returns whether there was one.
     pub fn take_retry(&mut self, now: Instant) -> bool {
         let due = self.retries.iter().enumerate().filter(|(_, (at, _))| *at <= now);
         let Some((index, _)) = due.min_by_key(|(_, (at, _))| *at) else { return false };
-        // Those that are due at once keep their order.
+        // URLs that are due at the same time keep their order.
         let (_, mut entry) = self.retries.remove(index);
         if self.retries.is_empty() {
             self.retries = Vec::new();
@@ -204,24 +205,24 @@ impl Backlog {
         true
     }
 
-    /// All that wait for another try are due now.
+    /// All URLs that wait for a retry are due now.
     pub fn retry_all(&mut self, now: Instant) {
         self.retries.iter_mut().for_each(|(at, _)| *at = now);
     }
 
-    /// Those of them that `is_meant` names are.
+    /// Those of them for which `is_meant` holds are.
     pub fn retry_those(&mut self, now: Instant, is_meant: impl Fn(&Url) -> bool) {
         let meant = self.retries.iter_mut().filter(|(_, entry)| is_meant(&entry.url));
         meant.for_each(|(at, _)| *at = now);
     }
 
-    /// Those that were put off until `until` at the latest are due at once.
+    /// URLs put off until `until` at the latest are due at once.
     pub fn put_off_no_longer(&mut self, until: Instant) {
         let meant = self.retries.iter_mut().filter(|(at, entry)| entry.is_put_off && *at <= until);
         meant.for_each(|(at, _)| *at = Instant::ZERO);
     }
 
-    /// When the URL of this number is tried again.
+    /// When the URL of this number is retried.
     pub fn retries_at(&self, number: u64) -> Option<Instant> {
         self.retries.iter().find(|(_, entry)| entry.ticket.number == number).map(|(at, _)| *at)
     }
@@ -237,7 +238,7 @@ impl Backlog {
             let Some(turn) = turn else {
                 // They are worth some kilobytes each.
                 self.levels = None;
-                // One that is left alone may hold URLs.
+                // A lane that is skipped may hold URLs.
                 self.lanes.take_if(|lanes| lanes.queues().all(HostQueue::is_empty));
                 return Taken::Nothing;
             };
@@ -250,7 +251,7 @@ impl Backlog {
             }
             let queue = queue.unwrap_or(&mut self.queue);
             if let Some((ticket, text)) = queue.pop() {
-                // Every text in a queue came out of a `Url`; one that does not parse again was damaged on disk.
+                // Every text in a queue came from a `Url`; one that does not parse again was damaged on disk.
                 let Ok(url) = Url::from_canonical(&text) else { return Taken::Damaged(turn) };
                 let (weight, is_examined) = (Weight::Whole, false);
                 self.set_current(QueuedUrl {
@@ -273,49 +274,49 @@ impl Backlog {
         }
     }
 
-    /// Whether a URL that was taken in this turn is to go to its kind's lane.
+    /// Whether a URL taken in this turn must go to its kind's lane.
     pub fn is_to_move(&self, turn: Turn, of: KindFacts) -> bool {
         self.lanes.as_ref().is_none_or(|lanes| lanes.is_to_move(turn, of))
     }
 
-    /// The lane of kinds that rest is left alone, or not.
+    /// Sets whether the lane of resting kinds is skipped.
     pub fn rest_lane(&mut self, is_resting: bool) {
         if let Some(lanes) = &mut self.lanes {
             lanes.rest(is_resting);
         }
     }
 
-    /// Whether URLs wait in the lane of kinds that rest.
+    /// Whether URLs wait in the lane of resting kinds.
     pub fn has_resting(&self) -> bool {
         self.lanes.as_ref().is_some_and(|lanes| lanes.has_resting())
     }
 
-    /// A URL of this weight is fetched, which was taken in this turn.
+    /// A URL of this weight that was taken in this turn is fetched.
     pub fn had(&mut self, turn: Turn, weight: Weight) {
         if let Some(lanes) = &mut self.lanes {
             lanes.had(turn, weight);
         }
     }
 
-    /// Whether a URL waits in the queue; those that were taken do not count.
+    /// Whether a URL waits in the queue; taken ones do not count.
     pub fn has_queued(&self) -> bool {
         self.queued_level().is_some()
     }
 
-    /// URLs in memory that were considered already.
+    /// URLs in memory that were already considered.
     pub fn considered(&self) -> impl Iterator<Item = &Url> {
         self.current.iter().chain(self.retries.iter().map(|(_, entry)| entry)).map(|entry| &entry.url)
     }
 }
 
 impl QueuedUrl {
-    /// Memory that it holds while it waits for another try.
+    /// Memory that it holds while it waits for a retry.
     fn ram_bytes(&self) -> u64 {
         (size_of::<(Instant, QueuedUrl)>() + self.url.as_str().len()) as u64
     }
 }
 
-/// URLs of a host that wait for another try.
+/// URLs of a host that wait for a retry.
 pub const RETRIES_MAX: usize = 256;
 /// The same while the frontier's memory is over its bound.
 pub const RETRIES_MIN: usize = 8;

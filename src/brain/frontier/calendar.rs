@@ -1,7 +1,7 @@
-//! What happens when: hosts and turns by the instant at which they may go on.
+//! What happens when: hosts and turns by the instant at which they may continue.
 //!
-//! Decides: a binary heap; an entry that was overtaken stays in it and is ignored by its owner when it comes
-//! up, which is cheaper than finding it.
+//! Decides: a binary heap. A stale entry stays in it and is ignored by its owner when it comes up, which is cheaper
+//! than finding it.
 //! Invariants: entries come out in order of time, those of one instant in order of their insertion, so that a
 //! simulated crawl is the same each time.
 
@@ -12,7 +12,7 @@ use crate::job::HostId;
 use crate::politeness::Key;
 use ringcrawl_base::time::Instant;
 
-/// Who may go on.
+/// The host that may continue.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Event {
     /// A host whose delay is over.

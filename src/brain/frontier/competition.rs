@@ -1,14 +1,16 @@
-//! How hosts compete for the pages of a crawl that has so many alone (`crawl.pages_max`).
+//! How hosts compete for the pages of a crawl with a page limit (`crawl.pages_max`).
 //!
-//! Decides: a host whose next URL is of a lowered kind, or whose site is over its allowance, has one page while each of its rivals has
-//! as many as [`PAGES`] says. Its rivals are the hosts that can be asked at that time, and those that are being
-//! asked for pages of the whole weight and have answered before: one that is in its delay, at rest or dead holds it up for nothing. Nor
-//! does it wait for longer than [`PATIENCE`], or while no page is begun for [`STALLED`].
-//! Without `crawl.pages_max` no host waits for another: politeness spaces them, and what one has the others have no less.
-//! Invariants: a host stands in one row, once; its entry is stale as soon as it does something else.
-//! Limits: a shard knows its own hosts alone, so one that has nothing but traps has no rivals. A page of a sixteenth
-//! has its turn after [`PATIENCE`] more often than after so many pages. Rows hold what came within [`PATIENCE`], as
-//! stale entries go when they are first.
+//! Decides: a host whose next URL is of a lowered kind, or whose site is over its allowance, gets one page while each
+//! of its rivals gets as many as [`PAGES`] says. Its rivals are the hosts that can be queried at that time, and those
+//! that have requests in flight for pages of the whole weight and have answered before. A host in its delay, at rest
+//! or dead would hold it up for nothing. It does not wait for longer than [`PATIENCE`], or while no page begins for
+//! [`STALLED`].
+//! Without `crawl.pages_max` no host waits for another: politeness spaces them, and one host's pages do not reduce
+//! the others'.
+//! Invariants: a host is in one row, once; its entry is stale as soon as it does something else.
+//! Limits: a shard knows only its own hosts, so one that has nothing but traps has no rivals. A page of a sixteenth
+//! gets its turn after [`PATIENCE`] more often than after its number of pages. Rows hold the hosts that came within
+//! [`PATIENCE`], as stale entries are removed when they are first.
 
 use std::collections::VecDeque;
 
@@ -22,11 +24,11 @@ use ringcrawl_base::time::{Duration, Instant};
 /// Hosts that leave pages to others.
 #[derive(Debug, Default)]
 pub struct Competition {
-    /// Of a quarter, or over an allowance, and of a sixteenth; in the order in which they came.
+    /// Hosts with pages of a quarter, or over an allowance; and those with pages of a sixteenth; in order of arrival.
     rows: [VecDeque<Waiting>; 2],
-    /// Pages of the whole weight that were begun.
+    /// Pages of the whole weight that have begun.
     pages: u64,
-    /// Those of them that have not ended, of hosts that have answered before.
+    /// Such pages that have not ended, of hosts that have answered before.
     rivals: u64,
     last_page: Instant,
 }
@@ -34,36 +36,36 @@ pub struct Competition {
 #[derive(Debug)]
 struct Waiting {
     id: HostId,
-    /// How many pages had been begun when it came.
+    /// The number of pages begun when it came.
     pages: u64,
 }
 
 /// How a host leaves pages to others.
 #[derive(Clone, Copy, Debug)]
 pub struct Leave {
-    /// How many pages had been begun when it came.
+    /// The number of pages begun when it came.
     pages: u64,
     since: Instant,
-    /// Then it is looked at again.
+    /// When it is looked at again.
     until: Instant,
-    /// It has left enough.
+    /// It has left enough pages.
     is_over: bool,
 }
 
 impl Leave {
-    /// Of a host that waited for its turn elsewhere.
+    /// For a host that waited for its turn elsewhere.
     pub fn over(now: Instant) -> Leave {
         Leave { pages: 0, since: now, until: now, is_over: true }
     }
 
-    /// Whether a host waits until `at` for that.
+    /// Whether a host waits for that until `at`.
     pub fn is_until(&self, at: Instant) -> bool {
         !self.is_over && self.until == at
     }
 }
 
 impl Competition {
-    /// Takes the first host that has left enough pages to so many rivals, of those that still wait.
+    /// Takes the first host that still waits and has left enough pages to this many rivals.
     fn pop(&mut self, rivals: u64, waits: impl Fn(&Waiting) -> bool) -> Option<Waiting> {
         for (row, pages) in self.rows.iter_mut().zip(PAGES) {
             let enough = (pages - 1) * rivals;
@@ -86,7 +88,7 @@ impl Frontier {
         }
         let host = &self.hosts[id];
         let is_over = self.allowances.is_over(host.site);
-        // It stands among those that can be asked itself.
+        // It counts itself among the hosts that can be queried.
         let rivals = self.rivals().saturating_sub(u64::from(host.state() == State::Ready));
         let row = match host.backlog.current().map(|entry| entry.weight).unwrap_or_default() {
             Weight::Sixteenth => 1,
@@ -128,12 +130,12 @@ impl Frontier {
         }
     }
 
-    /// Hosts that are being asked for pages of the whole weight, and those that can be asked now.
+    /// Hosts with requests in flight for pages of the whole weight, and those that can be queried now.
     fn rivals(&self) -> u64 {
         self.competition.rivals + u64::from(self.hosts.waits().of(Wait::InFlight))
     }
 
-    /// A page of a host is begun.
+    /// A page of a host begins.
     pub(super) fn page_begun(&mut self, id: HostId, weight: Weight, now: Instant) {
         let host = &mut self.hosts[id];
         host.leave = None;
@@ -145,7 +147,7 @@ impl Frontier {
         }
     }
 
-    /// One has ended.
+    /// A page has ended.
     pub(super) fn page_ended(&mut self, id: HostId) {
         let host = &mut self.hosts[id];
         if host.rival_pages > 0 {
@@ -155,10 +157,11 @@ impl Frontier {
     }
 }
 
-/// So many pages each rival has for one of a host of the row. The squares of a kind's turns among those of its host: of 1,000 hosts
-/// with 180 of them traps that never end, these had 4.5 % of 200,000 pages by their turns alone.
+/// Pages that each rival gets for one of a host in the row. The values are the squares of a kind's turns among those
+/// of its host: of 1,000 hosts with 180 of them traps that never end, the traps had 4.5 % of 200,000 pages by their
+/// turns alone.
 const PAGES: [u64; 2] = [16, 256];
-/// A host waits no longer than that for its rivals.
+/// Upper bound on a host's wait for its rivals.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Rivals that begin no page for so long are none.
+/// Rivals that begin no page for this long do not count.
 const STALLED: Duration = Duration::from_secs(1);

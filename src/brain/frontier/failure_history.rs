@@ -1,11 +1,11 @@
-//! Hosts that failed and were forgotten: what remains known of them.
+//! Hosts that failed and were forgotten: the facts that are kept about them.
 //!
-//! Decides: failures in a row and the verdict of having been given up outlive the host in memory, by origin. Without that a dead
-//! host whose URLs wait outside would be tried to death again, for hours, each time that one of them comes in, and
-//! would hold the place of one that lives.
-//! Two generations: what is older than the last half of the room is thrown out as a whole, so no order is kept.
+//! Decides: failures in a row and the verdict that a host was given up outlive the host in memory, by origin.
+//! Otherwise a dead host whose URLs wait outside would be retried until given up again, for hours, each time one of
+//! them comes in, and would hold the place of a live host.
+//! Two generations: everything older than the last half of the room is discarded as a whole, so no order is kept.
 //! Invariants: never more than the room.
-//! Limits: one that is thrown out early is tried in full again, which costs requests and never a URL.
+//! Limits: a host that is discarded early is retried in full, which costs requests and never a URL.
 
 use std::collections::HashMap;
 use std::mem;
@@ -16,18 +16,18 @@ use crate::politeness::{Caution, FailureStreak, GivenUp};
 use crate::trouble::Trouble;
 use ringcrawl_url::Scheme;
 
-/// What is known of a host that was forgotten.
+/// The facts kept about a forgotten host.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Remembered {
-    /// Why it was given up as a whole.
+    /// Why the whole host was given up.
     pub given_up: Option<GivenUp>,
-    /// How careful one was with it.
+    /// How careful ringcrawl was with it.
     pub caution: Caution,
-    /// Origins that failed last.
+    /// Origins whose last requests failed.
     pub origins: Vec<OriginRecord>,
     /// No address of the first family connected: it must not be tried at that alone, again and again.
     pub wants_both_families: bool,
-    /// The address that no connection came about to last.
+    /// The last address to which no connection succeeded.
     pub dead: Option<IpAddr>,
 }
 
@@ -42,18 +42,18 @@ pub struct OriginRecord {
     pub has_answered: bool,
     /// Its failures.
     pub streak: FailureStreak,
-    /// What went wrong last.
+    /// The last problem.
     pub trouble: Option<Box<Trouble>>,
 }
 
 impl OriginRecord {
-    /// What is to be remembered of an origin.
+    /// The facts to remember about an origin.
     pub fn of(origin: &Origin) -> OriginRecord {
         origin.record()
     }
 }
 
-/// Names with what is known of them.
+/// Names with the facts kept about them.
 #[derive(Debug)]
 pub struct FailureHistory {
     generation_max: usize,
@@ -62,7 +62,7 @@ pub struct FailureHistory {
 }
 
 impl FailureHistory {
-    /// Nobody, and room for `room` names.
+    /// An empty history, with room for `room` names.
     pub fn new(room: usize) -> FailureHistory {
         FailureHistory { generation_max: (room / 2).max(1), young: HashMap::new(), old: HashMap::new() }
     }
@@ -75,7 +75,7 @@ impl FailureHistory {
         self.young.insert(name, record);
     }
 
-    /// A host of this name is met again.
+    /// A host of this name appears again.
     pub fn take(&mut self, name: &str) -> Option<Remembered> {
         self.young.remove(name).or_else(|| self.old.remove(name))
     }

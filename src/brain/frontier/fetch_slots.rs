@@ -1,18 +1,18 @@
-//! Places for fetches, and who may have the next: of a site, and of all that are slow.
+//! Slots for fetches, and which fetch may have the next one: per site, and for all slow sites together.
 //!
-//! Decides: a site may hold three times as many places as are free ([`SiteShares`]), and so may all slow sites together. A
-//! fetch is slow when it has lasted [`SLOW_AFTER`]; a site is slow from then on until some of its fetches were not. What a
-//! fetch in flight would make of its site's record counts at once, and is written when it ends: many may be in flight, and end
-//! in any order. So
-//! thousands of sites that drip leave a quarter of the places to those that answer. Which they are is known only when they
-//! have held a place for a while: therefore, where slow fetches and sites that are not known hold more than half of all
-//! places, a fetch of any other site than a slow one has [`HURRIED`] to come to its end instead of `fetch.deadline`. One that
-//! needs more fails, which makes its site slow, and is tried again with all its time. So does one that had begun before, when
-//! slow fetches hold three quarters of all places: sites that were fast may have become slow all at once. Where hardly any
-//! site is fast, the way there is slow and not the sites, and nobody is hurried. What counts is the time until a response has
-//! come: how long it waits for us afterwards is not the site's doing, unless it is one of too many that are dear to read.
-//! Invariants: what is taken is given back, once; a place is slow once.
-//! Leaves to others: what is remembered of a site ([`super::site_records`]).
+//! Decides: a site may hold three times as many slots as are free ([`SiteShares`]), and so may all slow sites
+//! together. A fetch is slow once it has lasted [`SLOW_AFTER`]; a site is slow from then on until some of its fetches
+//! are not. The effect of a fetch in flight on its site's record counts at once, and is written when it ends: many
+//! may be in flight, and end in any order. So thousands of sites that drip leave a quarter of the slots to those that
+//! answer. Which sites drip is known only after they have held a slot for a while. Therefore, while slow fetches and
+//! unknown sites hold more than half of all slots, a fetch of any site that is not slow gets [`HURRIED`] to complete
+//! instead of `fetch.deadline`. A fetch that needs more fails, which makes its site slow, and is retried with its
+//! full time. The same applies to a fetch that began earlier, when slow fetches hold three quarters of all slots:
+//! sites that were fast may have become slow all at once. If hardly any site is fast, the network path is slow and
+//! not the sites, and no fetch is hurried. What counts is the time until a response has arrived: how long it then
+//! waits for us is not the site's doing, unless it is one of too many that are expensive to read.
+//! Invariants: every slot taken is given back, once; a slot is slow once.
+//! Leaves to others: what is remembered of a site ([`super::speed_history`]).
 
 use std::collections::VecDeque;
 use std::collections::hash_map::Entry;
@@ -24,26 +24,26 @@ use ringcrawl_base::IntMap;
 use ringcrawl_base::time::{Duration, Instant};
 use ringcrawl_url::SiteKey;
 
-/// The places of a shard.
+/// The slots of a shard.
 #[derive(Debug)]
 pub struct FetchSlots {
     count_max: usize,
     shares: SiteShares,
     /// Fetches in flight, by their job.
     held: IntMap<Place>,
-    /// Those that were not slow when last looked, oldest first; with some that have ended.
+    /// Fetches that were not slow at the last look, oldest first; with some that have ended.
     begun: VecDeque<(Instant, u64)>,
-    /// Those that have become slow meanwhile, oldest first; with some that have ended.
+    /// Fetches that have become slow meanwhile, oldest first; with some that have ended.
     lasting: VecDeque<(Instant, u64)>,
     slow: usize,
-    /// Those of them that were told to end.
+    /// Slow fetches that were asked to end.
     told: usize,
-    /// Those that are slow or of a site that is not known.
+    /// Fetches that are slow or of an unknown site.
     doubtful: usize,
     records: SpeedHistory,
     /// How many fetches of a site are lasting.
     lasting_of: IntMap<u32, SiteKey>,
-    /// How many of the last fetches were fast, of sites that were not slow before: in parts of [`FAST_WHOLE`].
+    /// The share of fast fetches among the last ones, of sites that were not slow before: in parts of [`FAST_WHOLE`].
     fast: u32,
 }
 
@@ -54,11 +54,11 @@ struct Place {
     is_slow: bool,
     /// It has become slow and is still in flight.
     is_lasting: bool,
-    /// Of its site, when it began.
+    /// The record of its site when it began.
     before: Record,
-    /// How long it was until the response had come, or would not.
+    /// The time until the response had arrived, or failed.
     lasted: Option<Duration>,
-    /// It was told to end.
+    /// It was asked to end.
     is_told: bool,
     /// The turns of its request were given back.
     is_without_turns: bool,
@@ -67,23 +67,23 @@ struct Place {
 /// What is known of a site at an address for which another one waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
 pub enum Awaited {
-    /// As far as is known nobody was slow there, or this site was fast there.
+    /// As far as known no site was slow there, or this site was fast there.
     AsKnown,
-    /// Others were slow there, and this site was not fast there often since.
+    /// Others were slow there, and this site has not been fast there often since.
     AsStranger,
 }
 
-/// How a fetch was.
+/// The speed of a fetch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Turn {
     /// It did not take long.
     Fast,
-    /// It took so long.
+    /// It lasted this long.
     Slow(Duration),
 }
 
 impl FetchSlots {
-    /// `count_max` places, all free.
+    /// `count_max` slots, all free.
     pub fn new(count_max: usize) -> FetchSlots {
         FetchSlots {
             count_max,
@@ -100,28 +100,29 @@ impl FetchSlots {
         }
     }
 
-    /// Whether `site` may have a place.
+    /// Whether `site` may have a slot.
     pub fn may_take(&self, site: SiteKey) -> bool {
         self.shares.may_take(site, self.free())
     }
 
-    /// Whether any slow site may have one, when so many are kept for others of them.
+    /// Whether any slow site may have a slot, while `kept` slots are kept for other slow sites.
     pub fn may_slow_take(&self, kept: usize) -> bool {
         ((self.slow + kept) as u64) < TIMES_FREE * self.free().saturating_sub(kept as u64)
     }
 
-    /// Whether the fetches of `site` were slow lately.
+    /// Whether recent fetches of `site` were slow.
     pub fn is_slow(&self, site: SiteKey) -> bool {
         matches!(self.record(site), Record::Slow { .. })
     }
 
-    /// Whether the fetches of `site` were fast lately.
+    /// Whether recent fetches of `site` were fast.
     #[cfg(test)]
     fn is_fast(&self, site: SiteKey) -> bool {
         matches!(self.record(site), Record::Fast { .. })
     }
 
-    /// How long a fetch of `site` that begins now may last, of `deadline` at most; another site may wait for its address.
+    /// How long a fetch of `site` that begins now may last, at most `deadline`; another site may wait for its
+    /// address.
     pub fn deadline(&self, site: SiteKey, deadline: Duration, awaited: Option<Awaited>) -> Duration {
         let is_crowded = self.doubtful * 2 > self.count_max;
         let is_hurried = match self.record(site) {
@@ -132,7 +133,7 @@ impl FetchSlots {
         if is_hurried && self.is_way_fast() { deadline.min(HURRIED) } else { deadline }
     }
 
-    /// A fetch that has to end, for others: it has lasted as long as one that is hurried.
+    /// A fetch that must end for others: it has lasted as long as a hurried one may.
     pub fn late(&mut self, now: Instant) -> Option<u64> {
         self.look(now);
         while let Some((since, id)) = self.lasting.front().copied() {
@@ -151,7 +152,7 @@ impl FetchSlots {
         None
     }
 
-    /// When to look for one that is late, while hardly any place is free.
+    /// When to look for a late fetch, while hardly any slot is free.
     pub fn next_late(&self) -> Option<Instant> {
         if self.held.len() * 4 <= self.count_max * 3 {
             return None;
@@ -160,7 +161,7 @@ impl FetchSlots {
         self.begun.front().map(|(since, _)| *since + SLOW_AFTER).into_iter().chain(late).min()
     }
 
-    /// Whether slow fetches leave too little to others.
+    /// Whether slow fetches leave too few slots to others.
     fn is_blocked(&self) -> bool {
         (self.slow - self.told) * 4 > self.count_max * 3 && self.is_way_fast()
     }
@@ -169,14 +170,14 @@ impl FetchSlots {
         self.fast > FAST_WHOLE / FAST_PARTS
     }
 
-    /// What is remembered of `site`, as if those of its fetches that last had ended.
+    /// What is remembered of `site`, as if its lasting fetches had ended.
     fn record(&self, site: SiteKey) -> Record {
         let lasting = self.lasting_of.get(&site).copied().unwrap_or(0);
         // The first may be forgiven; from the second on nothing changes.
         (0..lasting.min(2)).fold(self.records.of(site), |record, _| record.slow())
     }
 
-    /// Job `id` of `site` takes a place.
+    /// Job `id` of `site` takes a slot.
     pub fn took(&mut self, now: Instant, id: u64, site: SiteKey) {
         let before = self.record(site);
         let is_slow = matches!(before, Record::Slow { .. });
@@ -193,21 +194,21 @@ impl FetchSlots {
         }
     }
 
-    /// The turns that the request of job `id` has claimed are to be given back; whether they were not.
+    /// The turns that the request of job `id` claimed are given back; returns whether this is the first time.
     pub fn gives_turns_back(&mut self, id: u64) -> bool {
         self.held.get_mut(&id).is_some_and(|place| !std::mem::replace(&mut place.is_without_turns, true))
     }
 
-    /// What job `id` fetches has come, or will not; its place is still taken. Where the hands have `measured` how long it was,
-    /// that counts: `now` is later while the shard is busy.
+    /// The response for job `id` has arrived, or failed; its slot is still taken. If the hands have `measured` how
+    /// long it took, that counts: `now` is later while the shard is busy.
     pub fn came(&mut self, now: Instant, id: u64, measured: Option<Duration>) {
         let Some(mut place) = self.held.remove(&id) else { return };
         self.conclude(now, &mut place, measured);
         self.held.insert(id, place);
     }
 
-    /// Job `id` found nobody who listens, or we had no memory for what it brought. That says nothing of a site whose pages
-    /// come from elsewhere: a link may name any port.
+    /// The connection of job `id` was refused, or we had no memory for its response. That says nothing about a site
+    /// whose pages come from elsewhere: a link may name any port.
     pub fn came_to_nobody(&mut self, now: Instant, id: u64) {
         let Some(mut place) = self.held.remove(&id) else { return };
         place.lasted.get_or_insert(now.since(place.since));
@@ -215,7 +216,7 @@ impl FetchSlots {
         self.held.insert(id, place);
     }
 
-    /// Whether it had become slow.
+    /// Returns whether it had become slow.
     fn lasts_no_more(&mut self, place: &mut Place) -> bool {
         if std::mem::take(&mut place.is_lasting)
             && let Entry::Occupied(mut count) = self.lasting_of.entry(place.site)
@@ -229,7 +230,7 @@ impl FetchSlots {
         false
     }
 
-    /// The response has come, or will not.
+    /// The response has arrived, or failed.
     fn conclude(&mut self, now: Instant, place: &mut Place, measured: Option<Duration>) {
         if place.lasted.is_some() {
             return;
@@ -241,7 +242,7 @@ impl FetchSlots {
             self.fast -= self.fast >> FAST_SHIFT;
             self.fast += if is_fast { FAST_WHOLE >> FAST_SHIFT } else { 0 };
         }
-        // Then it was the shard that was slow.
+        // Then the shard was slow.
         if self.lasts_no_more(place) && is_fast {
             self.slow -= 1;
             self.told -= usize::from(std::mem::take(&mut place.is_told));
@@ -252,7 +253,7 @@ impl FetchSlots {
         self.records.set(place.site, if is_fast { record.fast() } else { record.slow() });
     }
 
-    /// What job `id` brought waits to be read, behind many others: then its place is as good as a slow one's.
+    /// The response for job `id` waits to be read, behind many others: its slot then counts as a slow one's.
     pub fn waits_long(&mut self, id: u64) {
         let Some(place) = self.held.get_mut(&id) else { return };
         self.doubtful += usize::from(!place.is_doubtful());
@@ -261,7 +262,7 @@ impl FetchSlots {
         self.records.set(place.site, self.records.of(place.site).slow());
     }
 
-    /// Job `id` came to its end and gives its place back; `None`: it did when its end was held back.
+    /// Job `id` ended and gives its slot back; `None`: it already did when its end was held back.
     pub fn gave_back(&mut self, now: Instant, id: u64) -> Option<Turn> {
         let mut place = self.held.remove(&id)?;
         self.conclude(now, &mut place, None);
@@ -273,7 +274,7 @@ impl FetchSlots {
         Some(slow.map_or(Turn::Fast, Turn::Slow))
     }
 
-    /// Looks which fetches have become slow.
+    /// Checks which fetches have become slow.
     pub fn look(&mut self, now: Instant) {
         while let Some((since, id)) = self.begun.front().copied().filter(|(since, _)| now.since(*since) >= SLOW_AFTER) {
             self.begun.pop_front();
@@ -298,16 +299,16 @@ impl Place {
     }
 }
 
-/// A fetch that lasts as long is slow: most pages come within a few tenths of a second.
+/// A fetch that lasts this long is slow: most pages arrive within a few tenths of a second.
 pub(super) const SLOW_AFTER: Duration = Duration::from_secs(2);
-/// How long a new fetch has while slow ones hold most places.
+/// How long a new fetch may last while slow ones hold most slots.
 pub const HURRIED: Duration = Duration::from_secs(5);
 const FAST_WHOLE: u32 = 1 << 24;
-/// At first: so few that a slow way is soon known.
+/// The initial value: so low that a slow path is soon known.
 const FAST_AT_FIRST: u32 = FAST_WHOLE / 8;
 /// The last 256 fetches count.
 const FAST_SHIFT: u32 = 8;
-/// One in so many must be fast for others to be hurried.
+/// One in this many must be fast for others to be hurried.
 const FAST_PARTS: u32 = 32;
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
-//! How a job's end moves its host on.
+//! How the end of a job moves its host on.
 //!
-//! Decides: what may pass is tried again, as often and after as long as its class says ([`crate::politeness::Retries`]). An address that no connection comes
-//! about to is no try of the URL while there are others, or may be. What an outcome means for the host's pace is
-//! [`crate::politeness`]'s to say, whose failure it is [`super::host_failures`]', what robots.txt says [`super::robots_fetch`]'s.
+//! Decides: failures that may be temporary are retried, as often and after as long as their class says
+//! ([`crate::politeness::Retries`]). A request to an address without a connection does not count as an attempt at the
+//! URL while there are other addresses, or may be. [`crate::politeness`] decides what an outcome means for the host's
+//! pace, [`super::host_failures`] whose failure it is, and [`super::robots_fetch`] what robots.txt says.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -21,14 +22,14 @@ use ringcrawl_base::time::{Duration, Instant};
 use ringcrawl_base::{Failure, Truncated};
 use ringcrawl_url::Url;
 
-/// What became of a job's URL.
+/// The result for a job's URL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
-    /// It is over: fetched, or failed for good.
+    /// It has ended: fetched, or failed for good.
     Over,
-    /// It waits for another try.
+    /// It waits for a retry.
     Again,
-    /// It was a name or a robots.txt, no page.
+    /// It was a name or a robots.txt, not a page.
     Preparation,
 }
 
@@ -73,16 +74,16 @@ impl Frontier {
         let host = &mut self.hosts[id];
         let goes_on_meanwhile = job.kind == JobKind::Resolve && host.under_way.refreshing().is_some();
         host.under_way.ends(job.kind);
-        // Where it waits for its delay, or another row, it stays.
+        // If it waits for its delay, or in another queue, it stays there.
         let is_elsewhere = goes_on_meanwhile && !host.waits_for_name(now);
         let retry_at = self.hosts[id].resolution.retry_at();
         if is_elsewhere {
             self.go_on(id, now);
         } else if let (JobKind::Resolve, Outcome::Failed(Failure::Aborted), Some(at)) = (job.kind, outcome, retry_at) {
-            // Behind all others, so that the probes of an outage do not try one name for ever.
+            // Behind all others, so that the probes of an outage do not try one name forever.
             self.schedule(id, now, at);
         } else if job.kind == JobKind::Resolve {
-            // Before all others: behind a long row of hosts the answer would be too old at its turn, each time.
+            // Before all others: behind a long queue of hosts the answer would expire before each turn.
             self.hosts.set_state(id, State::Ready);
             let site = self.hosts[id].site;
             self.ready.push_answered(site, id, self.places.is_slow(site));
@@ -101,12 +102,12 @@ impl Frontier {
         }
     }
 
-    /// Sets the instant of the next request, and gives an origin up that fails too often in a row.
+    /// Sets the instant of the next request, and gives up an origin that fails too often in a row.
     fn paused(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome) -> Try {
         let draw = self.draw();
         let (host, politeness) = (&mut self.hosts[job.host], &self.settings.politeness);
         let (mut is_fine, mut is_slow, mut has_complained, mut retry_after) = (false, false, false, None);
-        // Where others' robots.txt lead may be anything: it is judged as a page that strangers link to.
+        // Others' robots.txt may redirect to anything: the file is judged as a page that strangers link to.
         let is_own_way = || host.origins.iter().any(|origin| origin.waits_for(&job.url));
         let is_strangers_file = job.kind == JobKind::Robots && is_no_robots_txt(&job.url) && !is_own_way();
         let is_page = job.kind == JobKind::Page || is_strangers_file;
@@ -121,14 +122,15 @@ impl Frontier {
             is_slow = is_well && of.is_strangers && host.is_slow(of, job.took(now));
             host.answered(&job.url, has_complained);
             if is_well && !is_slow {
-                // A robots.txt that is there, or is not, shows that the host lives: what fails first is not all that it has.
+                // A robots.txt, present or missing, shows that the host is alive: a first failing page is not all it
+                // has.
                 host.is_well(of, if is_page { fetched.status } else { 200 });
             }
         }
         let complaint = has_complained.then(|| {
             let of_url = xxh3_64(job.url.as_str().as_bytes());
             let is_of_page = host.url_complained(of_url);
-            // In a storm its tries are not counted.
+            // In a storm attempts at the URL are not counted.
             Complaint { of_url, is_again: is_of_page || job.attempt > 0, is_of_page, draw }
         });
         let blame = has_complained.then(|| host.complains(now, (&job.url, of_page), retry_after, politeness));
@@ -144,7 +146,7 @@ impl Frontier {
         };
         let fails = fails && is_page;
         let is_alone = fails && host.fails_alone(now, job.took(now), (&job.url, of), politeness);
-        // One page that hangs, or never ends, says nothing of how slow its host is.
+        // One page that hangs, or never ends, says nothing about the host's speed.
         let is_of_kind = is_alone || blame == Some(Blame::Kind);
         let took = if is_of_kind { host.pace.took() } else { job.took(now) };
         host.pace.ended(job.ended(now), took, (outcome, is_fine), of_host, politeness);
@@ -165,11 +167,11 @@ impl Frontier {
             Outcome::Resolved { .. } | Outcome::NoAddress { .. } => Try::Counts,
         };
         if host.origins.len() > 1 {
-            // Which of them speaks for the host is known better now.
+            // It is now clearer which of them speaks for the host.
             host.obey_crawl_delay(politeness);
             host.obey_own_delay(now, &job.url, politeness);
         }
-        // That of an odd port, too, must not be forgotten by a restart.
+        // A restart must not forget the rest of an odd port either.
         if matches!(blame, Some(Blame::Origin | Blame::LoneOrigin)) && retry_after.is_some() {
             self.note_origin_rests(now, job.host);
         }
@@ -199,7 +201,7 @@ impl Frontier {
         let retries = &self.settings.retries;
         let class = RetryClass::of(outcome);
         let tries_max = class.map_or(0, |class| retries.max(class));
-        // A host that complains of everything would cost each of its URLs all its tries.
+        // A host that complains about everything would cost each of its URLs all its attempts.
         let is_storm = class == Some(RetryClass::Overload) && tries_max > 0 && self.hosts[job.host].pace.is_in_storm();
         let uncounted = counts == Try::Uncounted || is_storm;
         let may_be_of_kind = match outcome {
@@ -216,12 +218,12 @@ impl Frontier {
         let wait = retries.wait(class, job.attempt);
         let host = &mut self.hosts[job.host];
         let rest = host.pace.not_before().since(now);
-        // Others of its kind that waited meanwhile come before it: it is not to lose all its tries for the kind.
+        // Other URLs of its kind that waited meanwhile go before it: it must not lose all its attempts for the kind.
         let of_kind = host
             .kind_alone_rests_until(now, kind_of(&job.url, job.is_strangers))
             .map(|at| at.since(now) + BEHIND_ITS_KIND);
         let of_kind = of_kind.unwrap_or_default();
-        // One that was given up by ourselves need not wait for its host to recover.
+        // A request that we gave up ourselves need not wait for its host to recover.
         let wait = match outcome {
             Outcome::Failed(Failure::Aborted) => rest,
             _ => wait.max(rest).max(of_kind),
@@ -240,7 +242,7 @@ impl Frontier {
     }
 }
 
-/// What a page has cost that is over.
+/// The cost of a page that has ended.
 fn cost(outcome: &Outcome) -> Cost {
     match outcome {
         Outcome::Fetched(fetched) => {
@@ -250,5 +252,5 @@ fn cost(outcome: &Outcome) -> Cost {
     }
 }
 
-/// A URL is tried again so long after the end of its kind's rest.
+/// A URL is retried this long after the end of its kind's rest.
 const BEHIND_ITS_KIND: Duration = Duration::from_millis(1);

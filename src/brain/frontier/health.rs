@@ -1,12 +1,12 @@
-//! How hosts do, for people: the delay in force, how long responses take, and what went wrong last.
+//! The health of hosts, for people: the effective delay, response times, and the last problem.
 //!
-//! Decides: the last trouble of a host's name and of each of its origins is kept until the same thing goes well. What
-//! is known goes into the log with the host's rest: when a trouble comes, changes or is over, when the delay in force
-//! is another, and after 4, 16, 64, … responses. A page's troubles of one kind are noted once in [`PAGE_NOTES_EVERY`], other delays in
-//! [`DELAY_NOTES_EVERY`].
-//! Invariants: nothing is decided by it.
-//! Limits: 48 bytes a host and eight an origin; the troubles take more.
-//! Leaves to others: the words ([`crate::trouble`]).
+//! Decides: the last problem of a host's name and of each of its origins is kept until the same operation succeeds.
+//! The health goes into the log with the host's rest: when a problem appears, changes or ends, when the effective
+//! delay changes, and after 4, 16, 64, … responses. Problems of one kind with pages are noted once in
+//! [`PAGE_NOTES_EVERY`], other delays in [`DELAY_NOTES_EVERY`].
+//! Invariants: no decision depends on it.
+//! Limits: 48 bytes a host and eight an origin; the problems take more.
+//! Leaves to others: the wording ([`crate::trouble`]).
 
 use super::Frontier;
 use super::finish::End;
@@ -19,26 +19,26 @@ use ringcrawl_base::Failure;
 use ringcrawl_base::time::{Duration, Instant};
 use ringcrawl_config::Politeness;
 
-/// What is counted of a host.
+/// The counters of a host.
 #[derive(Debug, Default)]
 pub struct Vitals {
-    /// What is wrong with its name.
+    /// The problem with its name.
     name: Option<Box<Trouble>>,
-    /// The log of an earlier run says that something was wrong.
+    /// The log of an earlier run records a problem.
     pub has_old_trouble: bool,
     responses: u32,
-    /// How long these took together.
+    /// Their total time.
     took_millis: u32,
-    /// The delay in force as it was noted last; 0: as configured.
+    /// The effective delay as last noted; 0: as configured.
     noted_millis: u32,
-    /// When another was.
+    /// When another delay was noted.
     noted: Instant,
-    /// The longest Crawl-delay as it was noted last.
+    /// The longest Crawl-delay as last noted.
     pub noted_crawl_delay: Duration,
 }
 
 impl Vitals {
-    /// A response took so long; whether that is a time to tell of it.
+    /// A response took this long; returns whether it is time to report that.
     fn took(&mut self, took: Duration) -> bool {
         if self.took_millis > u32::MAX / 2 {
             (self.responses, self.took_millis) = (self.responses / 2, self.took_millis / 2);
@@ -48,8 +48,8 @@ impl Vitals {
         self.responses >= 4 && self.responses.is_power_of_two() && self.responses.trailing_zeros().is_multiple_of(2)
     }
 
-    /// Whether the delay in force is twice as long as was noted, or half, and by a second at least: responses of a busy machine take
-    /// now longer and now shorter. `usual` is the configured one.
+    /// Whether the effective delay is twice or half the noted one, and differs by at least a second: response times
+    /// of a busy machine vary. `usual` is the configured delay.
     fn has_other_delay(&self, delay: Duration, usual: Duration) -> bool {
         let now = millis(delay);
         let noted = if self.noted_millis > 0 { self.noted_millis } else { millis(usual) };
@@ -66,7 +66,7 @@ impl Host {
         self.origins.iter_mut().find(|origin| origin.is_of(&job.url)).map(|origin| &mut origin.trouble)
     }
 
-    /// What went wrong last.
+    /// The last problem.
     fn latest_trouble(&self) -> Option<&Trouble> {
         let of_origins = self.origins.iter().filter_map(|origin| origin.trouble.as_deref());
         self.vitals.name.as_deref().into_iter().chain(of_origins).max_by_key(|trouble| trouble.seconds)
@@ -77,7 +77,7 @@ impl Host {
     }
 }
 
-/// What an end says of a host's trouble.
+/// What the end of a job says about a host's problem.
 enum Sign {
     /// There is none any more.
     Well,
@@ -88,7 +88,7 @@ enum Sign {
 }
 
 impl Frontier {
-    /// How a host does.
+    /// The health of a host.
     pub(super) fn health(&mut self, id: HostId) -> HostHealth {
         let host = &mut self.hosts[id];
         let (responses, took) = (u64::from(host.vitals.responses), u64::from(host.vitals.took_millis));
@@ -101,7 +101,7 @@ impl Frontier {
         HostHealth { delay, response: Duration::from_millis(mean), troubles }
     }
 
-    /// What went wrong last with a host that has not done well since, with its name.
+    /// The last problem of a host that has not recovered since, with its name.
     pub fn trouble(&mut self) -> Option<(&str, &Trouble)> {
         while let Some(id) = self.troubled.last().copied() {
             if self.hosts.get_mut(id).is_some_and(|host| host.latest_trouble().is_some()) {
@@ -113,7 +113,7 @@ impl Frontier {
         host.latest_trouble().map(|trouble| (&*host.name, trouble))
     }
 
-    /// A job has ended, and its host stands as it does after that.
+    /// A job has ended, and its host's state reflects that already.
     pub(super) fn note_health(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome, end: End) {
         let sign = self.sign(now, job, outcome, end);
         let host = &mut self.hosts[job.host];
@@ -122,7 +122,7 @@ impl Frontier {
             is_news = host.vitals.took(job.took(now));
             let politeness = &self.settings.politeness;
             let (delay, usual) = (host.delay_in_force(politeness), host.pace.agreed_delay(politeness));
-            // Servers answer now soon and now late.
+            // Response times of servers vary.
             let may_note = host.vitals.noted == Instant::ZERO || now >= host.vitals.noted + DELAY_NOTES_EVERY;
             if may_note && host.vitals.has_other_delay(delay, usual) {
                 (host.vitals.noted, is_news) = (now, true);
@@ -153,7 +153,7 @@ impl Frontier {
         }
     }
 
-    /// An origin has learned what the file says that its robots.txt leads to: nothing, perhaps.
+    /// An origin has learned the content of the file that its robots.txt leads to, which may be nothing.
     pub(super) fn note_way(&mut self, now: Instant, id: HostId, index: usize) {
         let seconds = self.settings.clock.seconds(now);
         let tries_max = self.settings.robots.retries_max.saturating_add(1);
@@ -192,7 +192,7 @@ impl Frontier {
             Outcome::Failed(Failure::Aborted) => return Sign::None,
             Outcome::Failed(failure) => Cause::Failure(*failure),
             Outcome::Resolved { .. } => return Sign::Well,
-            // Its URLs end as that says.
+            // Its URLs end with that failure.
             Outcome::NoAddress { .. } => return Sign::None,
             Outcome::Fetched(fetched) => {
                 if let Some(wall) = fetched.wall {
@@ -247,7 +247,7 @@ impl Frontier {
         (tries, tries_max, again): (u8, u8, Option<Instant>),
     ) -> Sign {
         let host = &self.hosts[job.host];
-        // All that waits for it ends.
+        // All its URLs end.
         let is_over = host.pace.given_up().is_some() || host.dead_until(&job.url, now).is_some();
         let origin = (job.kind != JobKind::Resolve).then(|| (job.url.scheme(), job.url.port()));
         let again = again.filter(|_| !is_over).map(|at| at.since(now).as_millis().div_ceil(1_000) as u64);
@@ -260,14 +260,14 @@ fn millis(duration: Duration) -> u32 {
     u32::try_from(duration.as_millis()).unwrap_or(u32::MAX)
 }
 
-/// A response counts for no more in the mean.
+/// Upper bound on one response's share of the mean.
 const TOOK_MILLIS_MAX: u32 = 600_000;
-/// A delay that is another by less is not noted.
+/// A delay that differs by less is not noted.
 const NOTED_MILLIS_MIN: u32 = 1_000;
 /// Seconds.
 const PAGE_NOTES_EVERY: u64 = 60;
 const DELAY_NOTES_EVERY: Duration = Duration::from_secs(60);
-/// Hosts in trouble that are remembered, to show the latest.
+/// Hosts with problems that are remembered, to show the latest.
 const TROUBLED_MAX: usize = 64;
-/// Bytes of the address that a robots.txt leads to.
+/// Bytes of the URL that a robots.txt leads to.
 const TARGET_SHOWN_MAX: usize = 120;

@@ -1,15 +1,18 @@
-//! Failures of a host: which of its origins they belong to, and what they hold up.
+//! Failures of a host: to which of its origins they belong, and what they hold up.
 //!
-//! Decides: failures in a row belong to an origin, and an origin that is given up ends its own URLs alone. Anyone may link to
-//! closed ports of a host, so while one of its origins works, those that failed last, and odd ports that never answered, are
-//! *doubtful*: together they get a tenth of the host's time while URLs wait in its queue, an odd port that never answered has [`ODD_FAILURES_MAX`] tries,
-//! and its failures say nothing of the host's addresses.
-//! A kind of URLs that is not answered while others are fails alone ([`crate::politeness::KindRest`]): anyone may link to a script that resets.
-//! 429 and 503 are the host's complaint, unless they come from an odd port that says for how long, or beside an origin that answered
-//! well more often, or from a kind of URLs that complains alone (`KindRest`): that origin or kind rests then, and the host goes on.
-//! Invariants: an origin that answered last is held up by none of the others.
+//! Decides: failures in a row belong to an origin, and an origin that is given up ends only its own URLs. Anyone may
+//! link to closed ports of a host. So while one of its origins works, origins whose last request failed, and odd
+//! ports that never answered, are *doubtful*: together they get a tenth of the host's time while URLs wait in its
+//! queue. An odd port that never answered gets [`ODD_FAILURES_MAX`] attempts, and its failures say nothing about the
+//! host's addresses.
+//! A kind of URLs that gets no answers while others do fails alone ([`crate::politeness::KindRest`]): anyone may link
+//! to a script that resets connections.
+//! 429 and 503 count as the host's complaint, except from an odd port that names a time or is next to an origin with
+//! more good answers, or from a kind of URLs that complains alone (`KindRest`): then only that origin or kind rests,
+//! and the host continues.
+//! Invariants: an origin that answered its last request is not held up by the others.
 //! Limits: the rest of a kind is forgotten with its host, and at the end of a run.
-//! Leaves to others: rests that a server asks for and delays, which are the host's ([`crate::politeness`]).
+//! Leaves to others: rests that a server asks for, and delays, which are the host's ([`crate::politeness`]).
 
 use std::net::IpAddr;
 
@@ -28,29 +31,30 @@ use ringcrawl_config::Politeness;
 use ringcrawl_robots::Fuel;
 use ringcrawl_url::Url;
 
-/// Whose a complaint is.
+/// The source of a complaint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Blame {
-    /// The host's.
+    /// The host.
     Host,
-    /// That of an odd port, which says how long it is to be left alone. It is the only one that works as far as is known, so the host
-    /// backs off as well, but no longer than after a complaint that names no time: anyone may have linked there first.
+    /// An odd port that names a time for which to leave it alone. It is the only one known to work, so the host backs
+    /// off as well, but no longer than after a complaint that names no time: anyone may have linked there first.
     LoneOrigin,
-    /// That of an odd port alone.
+    /// Only an odd port.
     Origin,
-    /// That of a kind of URLs alone.
+    /// Only a kind of URLs.
     Kind,
 }
 
 impl Host {
-    /// A request to `url` was answered, with a complaint or without.
+    /// A request to `url` was answered; `has_complained` tells whether with a complaint.
     pub fn answered(&mut self, url: &Url, has_complained: bool) {
         if let Some(origin) = self.origins.iter_mut().find(|origin| origin.is_of(url)) {
             origin.answered(has_complained);
         }
     }
 
-    /// A page of this kind was answered well, with this status. Anyone may link to what does not exist, which says nothing of a kind.
+    /// A page of this kind had a good answer, with this status. Anyone may link to a missing page, which says nothing
+    /// about a kind.
     pub fn is_well(&mut self, of: KindOfUrl, status: u16) {
         let exists = status < 400 || !of.is_strangers;
         if exists {
@@ -59,19 +63,19 @@ impl Host {
         self.kind_rest.iter_mut().for_each(|rest| rest.is_fine(exists.then_some(of.kind)));
     }
 
-    /// Whether a page of a kind that never was answered well `took` so much longer than the host's last response that anyone could
-    /// hold the host up by links to it, as its delay grows with that.
+    /// Whether a page of a kind that never had a good answer `took` so much longer than the host's last response that
+    /// anyone could hold the host up with links to it, as its delay grows with that time.
     pub fn is_slow(&self, of: KindOfUrl, took: Duration) -> bool {
         took >= SLOW_MIN && took >= self.pace.took() * SLOW_FACTOR && !self.fine_kinds.has(of.kind)
     }
 
-    /// `url`, of this hash, was answered with 429 or 503; whether it was so before, as far as is known.
+    /// `url`, of this hash, was answered with 429 or 503; returns whether that happened before, as far as known.
     pub fn url_complained(&mut self, hash: u64) -> bool {
         self.kind_rest.get_or_insert_default().url_complained(hash as u32 | 1)
     }
 
-    /// `url` was answered with 429 or 503: whose complaint that is. An origin or a kind of URLs that complains alone rests alone;
-    /// a robots.txt is of none.
+    /// `url` was answered with 429 or 503: returns the source of that complaint. An origin or a kind of URLs that
+    /// complains alone rests alone; a robots.txt is of no kind.
     pub fn complains(
         &mut self,
         now: Instant,
@@ -95,7 +99,8 @@ impl Host {
         }
     }
 
-    /// A request to a page of this kind failed that had reached its server; whether only that kind of URLs fails, and rests alone.
+    /// A request to a page of this kind failed after reaching its server; returns whether only that kind of URLs
+    /// fails, and rests alone.
     pub fn fails_alone(
         &mut self,
         now: Instant,
@@ -104,24 +109,26 @@ impl Host {
         politeness: &Politeness,
     ) -> bool {
         let is_stranger = self.origin_of(url).is_none_or(|index| self.origins[index].is_stranger());
-        // Where nothing else waits, nothing is held up.
+        // If nothing else waits, nothing is held up.
         let took = if self.backlog.has_queued() { took.min(KIND_TOOK_MAX) } else { Duration::ZERO };
         !self.fine_kinds.is_empty() && !is_stranger && self.fails_aside(now, of, Some(took), politeness)
     }
 
-    /// Nothing else waits, or not nearby: kinds in doubt are asked for now. Whether any were put off for that.
+    /// Nothing else waits, or not nearby: kinds in doubt are requested now. Returns whether any URLs were put off for
+    /// that.
     pub fn end_doubt(&mut self, now: Instant) -> bool {
         let ended = self.kind_rest.as_mut().and_then(|rest| rest.end_doubt(now));
         ended.inspect(|until| self.backlog.put_off_no_longer(*until)).is_some()
     }
 
-    /// A URL of this kind complained, or `failed` after so long; whether only its kind does, and rests alone.
+    /// A URL of this kind complained, or `failed` after this time; returns whether only its kind does, and rests
+    /// alone.
     fn fails_aside(&mut self, now: Instant, of: KindOfUrl, failed: Option<Duration>, politeness: &Politeness) -> bool {
         let rest = self.kind_rest.get_or_insert_default();
         rest.complained(now, (of.kind, &self.fine_kinds), failed, politeness)
     }
 
-    /// Whether another try of a URL of this kind is in vain.
+    /// Whether another attempt at a URL of this kind is in vain.
     pub fn is_of_broken_kind(&self, now: Instant, of: KindOfUrl) -> bool {
         self.kind_rest.as_ref().is_some_and(|rest| rest.is_broken(now, of, &self.fine_kinds))
     }
@@ -131,18 +138,18 @@ impl Host {
         self.kind_rest.as_ref().is_some_and(|rest| rest.is_given_up(now, of.kind))
     }
 
-    /// Until when URLs of this kind are left alone, if they are.
+    /// Until when URLs of this kind rest, if they do.
     pub fn kind_rests_until(&self, now: Instant, of: KindOfUrl) -> Option<Instant> {
         self.kind_rest.as_ref()?.rests_until(now, of, &self.fine_kinds)
     }
 
-    /// The same as far as it is the kind's own complaint, and no doubt.
+    /// The same, but only for the kind's own complaint, not for doubt.
     pub fn kind_alone_rests_until(&self, now: Instant, of: KindOfUrl) -> Option<Instant> {
         self.kind_rest.as_ref()?.alone_until(now, of.kind)
     }
 
-    /// What a URL of this kind said has cost so much time, and the host's rest: others like it are in doubt, unless that was their
-    /// kind's own.
+    /// The response to a URL of this kind cost this much time, and the host's rest: similar URLs are in doubt, unless
+    /// that was their kind's own.
     pub fn doubt(&mut self, now: Instant, of: KindOfUrl, took: Duration, is_own: bool) {
         if is_own && self.fine_kinds.has(of.kind) || self.fine_kinds.is_empty() {
             return;
@@ -152,8 +159,8 @@ impl Host {
         self.kind_rest.get_or_insert_default().doubt(rests_until, of, &self.fine_kinds, cost);
     }
 
-    /// A request to `url` failed that began at `began`, `took` so long and `asked` this address first, and not because of a proxy or
-    /// ourselves. Whether it counts.
+    /// A request to `url` failed that began at `began`, `took` this long and `asked` this address first, and not
+    /// because of a proxy or ourselves. Returns whether it counts.
     pub fn failed(
         &mut self,
         now: Instant,
@@ -167,12 +174,12 @@ impl Host {
         let is_stranger = origin.is_none_or(|index| self.origins[index].is_stranger()) && works;
         let left = if is_stranger { NextAddress::None } else { self.resolution.failed(failure, asked) };
         let Some(index) = origin else { return Try::Counts };
-        // The other family is part of the same try: a host that has nothing else to do may be forgotten before the next
-        // one, and with it which address is dead.
+        // The other family is part of the same attempt: a host with nothing else to do may be forgotten before the
+        // next one, and with it which address is dead.
         let has_another_address = left != NextAddress::None;
         let failures_max = self.failures_max(index, politeness);
         let counts = self.origins[index].streak.failed(now, began, has_another_address, failures_max, politeness);
-        // What worked until now may be this one.
+        // The origin that worked until now may be this one.
         if self.works() {
             let took = took.min(TOOK_MAX);
             self.doubtful_rest = now + (took * DOUBTFUL_REST_FACTOR).max(politeness.retry_delay);
@@ -184,7 +191,7 @@ impl Host {
         counts
     }
 
-    /// What is to be done about `url`, of the origin `index`.
+    /// The verdict on `url`, of the origin `index`.
     pub fn verdict(&mut self, index: usize, url: &Url, now: Instant, settings: &Settings, fuel: &mut Fuel) -> Verdict {
         let failures_max = self.failures_max(index, &settings.politeness);
         let origin = &mut self.origins[index];
@@ -206,10 +213,10 @@ impl Host {
         }
     }
 
-    /// Until when nothing of the origin `index` can be fetched or ended; `None` when something can.
+    /// Until when nothing of the origin `index` can be fetched or ended; `None` if something can.
     pub fn waits_until(&self, index: usize, now: Instant) -> Option<Instant> {
         let origin = self.origins.get(index)?;
-        // Of a host that is given up all can be ended.
+        // All URLs of a given-up host can be ended.
         if origin.streak.dead_until().is_some() || self.pace.given_up().is_some() {
             return None;
         }
@@ -217,13 +224,14 @@ impl Host {
         origin.waits_until(now).max(rest)
     }
 
-    /// Until when the origin of `url` is given up, if it is by `now`.
+    /// Until when the origin of `url` is given up, if it is at `now`.
     pub fn dead_until(&self, url: &Url, now: Instant) -> Option<Instant> {
         let origin = self.origins.iter().find(|origin| origin.is_of(url))?;
         origin.streak.dead_until().filter(|until| *until > now)
     }
 
-    /// From when on a file may be asked for that others' robots.txt redirect to, as far as failures and complaints go.
+    /// The instant from which a file that others' robots.txt redirect to may be requested, with regard to failures
+    /// and complaints.
     pub fn may_ask_for_file_from(&self, url: &Url, now: Instant) -> Instant {
         let index = self.origins.iter().position(|origin| origin.is_of(url));
         let of_origin = index.map_or(Instant::ZERO, |index| self.rests_until(index));
@@ -231,12 +239,12 @@ impl Host {
         of_kind.map_or(of_origin, |until| until.max(of_origin))
     }
 
-    /// Whether an origin of this host works that is not `index`: then its URLs must not wait behind those of this one.
+    /// Whether an origin of this host other than `index` works: then its URLs must not wait behind those of this one.
     pub fn has_another_that_works(&self, index: usize) -> bool {
         self.origins.iter().enumerate().any(|(other, origin)| other != index && origin.works())
     }
 
-    /// What must outlive the host in memory; `None` when it has not failed.
+    /// The record that must outlive the host in memory; `None` if it has not failed.
     pub fn record(&self) -> Option<Remembered> {
         let failing = self.origins.iter().filter(|origin| origin.streak != FailureStreak::default());
         let record = Remembered {
@@ -249,7 +257,7 @@ impl Host {
         (record != Remembered::default()).then_some(record)
     }
 
-    /// The host was met before, and forgotten.
+    /// The host was known before, and forgotten.
     pub fn remember(&mut self, record: Remembered) {
         let Remembered { given_up, caution, origins, wants_both_families, dead } = record;
         self.pace = HostPace::remembered(given_up, caution);
@@ -275,8 +283,9 @@ impl Host {
     }
 }
 
-/// URLs of one script, whatever numbers its path has, or of one family of paths; those to which only strangers link are of another
-/// kind, as anyone may link to what the host does not have, under names that look like its pages'.
+/// The kind of a URL: all URLs of one script, whatever numbers its path has, or of one family of paths. URLs to which
+/// only strangers link are of another kind, as anyone may link to pages that the host does not have, under names that
+/// look like its pages'.
 pub fn kind_of(url: &Url, is_strangers: bool) -> KindOfUrl {
     let kind = match url.path_and_query().split_once('?') {
         Some((path, _)) => {
@@ -287,19 +296,20 @@ pub fn kind_of(url: &Url, is_strangers: bool) -> KindOfUrl {
     KindOfUrl { kind: if is_strangers { !kind } else { kind }, is_strangers }
 }
 
-/// Whether a file that is fetched for rules lies elsewhere than a robots.txt does: others were sent there, and it may be a page.
+/// Whether a file that is fetched for rules is not at a robots.txt path: others were redirected there, and it may be
+/// a page.
 pub fn is_no_robots_txt(url: &Url) -> bool {
     url.path_and_query() != "/robots.txt"
 }
 
-/// Tries that an odd port has which never answered, while another origin of its host works.
+/// Attempts at an odd port that never answered, while another origin of its host works.
 const ODD_FAILURES_MAX: u32 = 3;
-/// After a failure doubtful origins rest for so many times its duration, while another one works.
+/// After a failure doubtful origins rest for this many times its duration, while another one works.
 const DOUBTFUL_REST_FACTOR: u32 = 10;
-/// No connection is waited for longer than this.
+/// No connection attempt counts for longer than this.
 const TOOK_MAX: Duration = Duration::from_secs(10);
-/// A page that takes so long, and so many times as long as the one before, is slow for its host.
+/// A page that takes this long, and this many times as long as the one before, is slow for its host.
 const SLOW_MIN: Duration = Duration::from_secs(1);
 const SLOW_FACTOR: u32 = 4;
-/// Nor does a kind rest for longer than that of an answer that is waited for.
+/// Upper bound on the time of a failed answer that sets the rest of its kind.
 const KIND_TOOK_MAX: Duration = Duration::from_secs(30);

@@ -1,13 +1,13 @@
-//! The hosts in memory: who is there, who comes in, who is forgotten.
+//! The hosts in memory: which are there, which are admitted, which are forgotten.
 //!
-//! Decides: at most `frontier.hosts_max` hosts are in memory. A host with nothing to do stays, because what is known of
-//! it (addresses, robots.txt, failures) will be of use, until its place is needed: then the one that has been idle for
-//! longest is forgotten. Should a link lead to it again, it is met anew, with its robots.txt first; of a host that
-//! failed something stays known ([`super::failure_history`]).
-//! A site may have [`TIMES_FREE`] as many hosts with something to do as there are places without one ([`SiteShares`]), so
-//! that one wildcard domain leaves a quarter of them for other sites.
-//! Invariants: no host is forgotten before the instant from which it may be asked again, so nobody is asked sooner for
-//! it; none that has a file to fetch for others.
+//! Decides: at most `frontier.hosts_max` hosts are in memory. A host with nothing to do stays until its place is
+//! needed, because what is known of it (addresses, robots.txt, failures) will be useful. Then the host that has been
+//! idle longest is forgotten. If a link leads to it again, it is treated as new, with its robots.txt first; some
+//! facts about a failed host stay known ([`super::failure_history`]).
+//! A site may have at most [`TIMES_FREE`] times as many hosts with something to do as there are places without one
+//! ([`SiteShares`]), so that one wildcard domain leaves a quarter of them for other sites.
+//! Invariants: no host is forgotten before the instant from which it may be queried again, so forgetting never causes
+//! an earlier request; no host is forgotten that has a file to fetch for others.
 //! Limits: `frontier.hosts_max`, and a little more ([`HostTable::admit_beyond_bound`]).
 
 use std::collections::{HashMap, VecDeque};
@@ -32,20 +32,20 @@ pub struct HostTable {
     hosts: Vec<Host>,
     by_name: HashMap<Box<str>, HostId>,
     hosts_max: usize,
-    /// Hosts met; one that was forgotten and met again counts twice.
+    /// Hosts found; one that was forgotten and found again counts twice.
     met: u64,
     /// Hosts that are not idle.
     active: usize,
-    /// Those of them that only rest.
+    /// Active hosts that only rest.
     resting: usize,
     /// Slots of forgotten hosts.
     free: Vec<HostId>,
     /// Idle hosts, the longest idle first; an entry whose host was not idle all the time is ignored.
     idle: VecDeque<(u64, HostId)>,
-    /// Length of `idle` at which such entries are thrown out.
+    /// Length of `idle` at which stale entries are removed.
     idle_max: usize,
     numbers: u64,
-    /// There was no room when last looked, and nothing has happened since that made any.
+    /// There was no room at the last look, and nothing has freed any since.
     is_full: bool,
     failures: FailureHistory,
     rests: Rests,
@@ -57,7 +57,7 @@ pub struct HostTable {
 }
 
 impl HostTable {
-    /// Nobody, and room for `hosts_max` hosts, to which one is so polite.
+    /// An empty table with room for `hosts_max` hosts, and the politeness that applies to them.
     pub fn new(hosts_max: usize, politeness: Politeness) -> HostTable {
         HostTable {
             hosts: Vec::new(),
@@ -80,12 +80,12 @@ impl HostTable {
         }
     }
 
-    /// The same, of hosts whose URLs come in this order.
+    /// The same, for hosts whose URLs come in this order.
     pub fn in_order(self, discipline: Discipline) -> HostTable {
         HostTable { discipline, ..self }
     }
 
-    /// Hosts met.
+    /// Hosts found.
     pub fn met(&self) -> u64 {
         self.met
     }
@@ -95,7 +95,7 @@ impl HostTable {
         self.by_name.len()
     }
 
-    /// Slots, those of forgotten hosts included.
+    /// Slots, including those of forgotten hosts.
     pub fn slots(&self) -> usize {
         self.hosts.len()
     }
@@ -105,12 +105,12 @@ impl HostTable {
         self.active
     }
 
-    /// Hosts that only rest, with nothing that waits for them.
+    /// Hosts that only rest, and for which nothing waits.
     pub fn resting(&self) -> usize {
         self.resting
     }
 
-    /// Whether there was no room when last looked.
+    /// Whether there was no room at the last look.
     pub fn is_full(&self) -> bool {
         self.is_full
     }
@@ -130,7 +130,7 @@ impl HostTable {
         self.hosts.iter()
     }
 
-    /// Takes a host in that is not in memory, and to which `linker` has linked; there should be room.
+    /// Admits a host that is not in memory, and to which `linker` has linked; there should be room.
     pub fn admit(&mut self, name: &str, site: SiteKey, linker: SiteKey) -> HostId {
         let name = host_key(name);
         let id = self.free.pop().unwrap_or_else(|| {
@@ -156,13 +156,13 @@ impl HostTable {
         id
     }
 
-    /// Rests of an earlier run, for hosts that are met from now on.
+    /// Rests of an earlier run, for hosts that appear from now on.
     pub fn rests(&mut self) -> &mut Rests {
         &mut self.rests
     }
 
-    /// The slot of a host that others' robots.txt redirect to. They may hold all the room and wait for it, so it comes
-    /// in although there is none, but for a bound.
+    /// The slot of a host that others' robots.txt redirect to. Those others may hold all the room while they wait for
+    /// it, so it is admitted even without room, up to a bound.
     pub fn admit_beyond_bound(&mut self, now: Instant, name: &str, site: SiteKey, linker: SiteKey) -> Option<HostId> {
         if let Some(id) = self.find(name) {
             return Some(id);
@@ -175,8 +175,8 @@ impl HostTable {
         Some(id)
     }
 
-    /// Whether the host of this name may have a URL: it has something to do already, or it is within its site's share and
-    /// has a place, or gets one.
+    /// Whether the host of this name may have a URL: it already has something to do, or it is within its site's share
+    /// and has or gets a place.
     pub fn may_have_url(&mut self, now: Instant, name: &str, site: SiteKey) -> bool {
         let known = self.find(name);
         if known.is_some_and(|id| self[id].state() != State::Idle) {
@@ -186,7 +186,7 @@ impl HostTable {
         self.shares.may_take(site, free) && (known.is_some() || self.make_room(now))
     }
 
-    /// Whether there is room for another host, when need be that of one that is forgotten.
+    /// Whether there is room for another host, if necessary by forgetting one.
     pub fn make_room(&mut self, now: Instant) -> bool {
         if self.len() < self.hosts_max {
             return true;
@@ -197,7 +197,7 @@ impl HostTable {
             if !host.is_idle_since(number) {
                 continue;
             }
-            // Hosts sleep out their delay in the calendar, and an awaited one has something to do.
+            // Hosts wait out their delay in the calendar, and an awaited one has something to do.
             let may_go = host.pace.not_before() <= now && host.robots_wanted.is_empty();
             debug_assert!(may_go, "{} is idle and cannot be forgotten", host.name);
             if !may_go {
@@ -218,13 +218,13 @@ impl HostTable {
         self.waits
     }
 
-    /// Says where a host stands now.
+    /// Sets where a host stands now.
     pub fn set_state(&mut self, id: HostId, state: State) {
         let wait = self[id].wait_in(state, &self.politeness);
         self.change_state(id, state, wait);
     }
 
-    /// Parks a host, which waits for this.
+    /// Parks a host, which waits for `wait`.
     pub fn park(&mut self, id: HostId, wait: Wait) {
         self.change_state(id, State::Parked, Some(wait));
     }
@@ -274,7 +274,7 @@ impl HostTable {
     }
 }
 
-/// Slots are ours: an id that this table did not give is a bug.
+/// Slots are ours: an id that this table did not issue is a bug.
 impl Index<HostId> for HostTable {
     type Output = Host;
 
@@ -289,11 +289,11 @@ impl IndexMut<HostId> for HostTable {
     }
 }
 
-/// What is kept of a failed host is a small part of a host, and few have failed when they are forgotten.
+/// The record of a failed host is a small part of a host, and few hosts have failed when they are forgotten.
 const HOSTS_PER_REMEMBERED: usize = 4;
 const REMEMBERED_MIN: usize = 1_024;
-/// Of so many hosts one more may come in beyond the bound, and a few in any case.
+/// One more host per this many may be admitted beyond the bound, and a few in any case.
 const HOSTS_PER_BEYOND: usize = 64;
 const BEYOND_MIN: usize = 4;
-/// Places in which the hosts of sites are counted.
+/// Buckets in which the hosts of sites are counted.
 const HOST_SHARE_PLACES: usize = 1 << 16;

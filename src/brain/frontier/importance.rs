@@ -1,15 +1,17 @@
-//! Which URLs are worth most: by the links that lead to them, or by the ranks of an earlier crawl.
+//! Which URLs are worth most: by the links to them, or by the ranks of an earlier crawl.
 //!
-//! Decides: every URL has a level from 0 to [`TOP_LEVEL`], and those of a higher one come first: among the URLs of its host, and of
-//! hosts that may have a turn the one with the best URL comes first ([`super::ready_hosts`]). Within a level they come as they came.
-//! By links, a level is a power of two: 2, 4, 8 and so on up to 128 links (Cho, Garcia-Molina, Page, "Efficient crawling through
-//! URL ordering", 1998). When the links to a URL that waits become so many that its level rises, it is queued a second time,
-//! higher; what is left of it below is passed over when its turn comes.
+//! Decides: every URL has a level from 0 to [`TOP_LEVEL`], and URLs of a higher level come first among those of their
+//! host. Of the hosts that may have a turn, the one with the best URL comes first ([`super::ready_hosts`]). Within a
+//! level URLs keep their order of arrival.
+//! By links, a level is a power of two: 2, 4, 8 and so on up to 128 links (Cho, Garcia-Molina, Page, "Efficient
+//! crawling through URL ordering", 1998). When a waiting URL gains enough links to raise its level, it is queued a
+//! second time, higher; the lower copy is skipped when its turn comes.
 //! By ranks, levels are parts of the list: the first 64th, 32nd, and so on.
-//! In the lanes of lowered kinds ([`super::kind_lanes`]) there are no levels.
+//! The lanes of lowered kinds ([`super::kind_lanes`]) have no levels.
 //! Invariants: each ticket has one turn, however often its URL is queued ([`LinkCounts`]).
-//! Limits: what [`LinkCounts`] has no room for stays where it was queued. A URL whose host has no room in memory waits in its order,
-//! and gets its level when it comes in. What waits for an address, a name or a block waits in its order.
+//! Limits: a URL for which [`LinkCounts`] has no room stays where it was queued. A URL whose host has no room in
+//! memory waits in its order, and gets its level when it comes in. URLs that wait for an address, a name or a block
+//! wait in their order.
 
 use std::sync::Arc;
 
@@ -22,13 +24,13 @@ use ringcrawl_base::time::Instant;
 use ringcrawl_config::UrlOrder;
 use ringcrawl_url::{Url, fingerprint};
 
-/// How soon a URL comes among those of its host; the highest first.
+/// The priority of a URL among those of its host; the highest first.
 pub type Level = u8;
 
 /// The highest level.
 pub const TOP_LEVEL: Level = 7;
 
-/// What a crawl goes by.
+/// What determines the order of a crawl.
 #[derive(Debug)]
 pub struct Importance {
     rng_seed: u64,
@@ -43,7 +45,7 @@ enum By {
 }
 
 impl Importance {
-    /// What a crawl with these settings goes by.
+    /// The order of a crawl with these settings.
     pub fn new(settings: &Settings) -> Importance {
         let by = match settings.order {
             UrlOrder::Backlinks => By::Links(LinkCounts::new(settings.order_bytes_max)),
@@ -67,21 +69,21 @@ impl Importance {
         }
     }
 
-    /// A URL came that is to be queued. Two tickets of one text may wait at once (`visited.*`).
+    /// A URL to queue has arrived. Two tickets of one text may wait at once (`visited.*`).
     pub(super) fn came(&mut self, url: &Url, ticket: Ticket) {
         if let By::Links(counts) = &mut self.by {
             counts.came(key(self.rng_seed, url), ticket);
         }
     }
 
-    /// It goes back into its queue, from which it was taken.
+    /// It goes back into the queue from which it was taken.
     pub(super) fn is_back(&mut self, url: &Url, ticket: Ticket) {
         if let By::Links(counts) = &mut self.by {
             counts.is_back(key(self.rng_seed, url), ticket);
         }
     }
 
-    /// A URL was taken from a queue; whether that is its turn.
+    /// A URL was taken from a queue; returns whether that is its turn.
     pub(super) fn takes(&mut self, url: &Url, ticket: Ticket) -> bool {
         match &mut self.by {
             By::Links(counts) => counts.takes(key(self.rng_seed, url), ticket),
@@ -89,14 +91,14 @@ impl Importance {
         }
     }
 
-    /// So many links to a URL were found; its ticket, if it waits and is worth more now.
+    /// This many links to a URL were found; returns its ticket, if it waits and is worth more now.
     fn linked(&mut self, url: &Url, links: u16) -> Option<Ticket> {
         let By::Links(counts) = &mut self.by else { return None };
         let (before, now, ticket) = counts.add(key(self.rng_seed, url), links)?;
         (level_of(now) > level_of(before)).then_some(ticket)
     }
 
-    /// It is queued once more.
+    /// It is queued again.
     fn is_promoted(&mut self, url: &Url) {
         if let By::Links(counts) = &mut self.by {
             counts.is_queued_again(key(self.rng_seed, url));
@@ -105,7 +107,7 @@ impl Importance {
 }
 
 impl Frontier {
-    /// The same frontier, where URLs have these ranks, if it goes by ranks.
+    /// The same frontier with these ranks of URLs, if it orders by ranks.
     pub fn ranked(mut self, ranks: Arc<Ranks>) -> Frontier {
         if let By::Ranks(known) = &mut self.importance.by {
             *known = ranks;
@@ -113,10 +115,10 @@ impl Frontier {
         self
     }
 
-    /// So many pages were found to link to a URL, whether it waits here or not.
+    /// This many pages were found to link to a URL, whether it waits here or not.
     pub fn linked_by_pages(&mut self, now: Instant, url: &Url, links: u16, spool: &mut Spool) {
         let Some(ticket) = self.importance.linked(url, links) else { return };
-        // Where its host is not in memory, or has nothing here, it waits outside.
+        // If its host is not in memory, or has nothing here, it waits outside.
         let id = self.hosts.find(url.host()).filter(|id| self.hosts[*id].backlog.has_queued());
         if let Some(id) = id {
             self.importance.is_promoted(url);
@@ -129,7 +131,7 @@ fn key(rng_seed: u64, url: &Url) -> u64 {
     fingerprint(rng_seed, url.as_str())
 }
 
-/// The level of a URL with so many links.
+/// The level of a URL with this many links.
 fn level_of(links: u8) -> Level {
     links.checked_ilog2().unwrap_or_default() as Level
 }

@@ -1,11 +1,13 @@
-//! What pages of hosts were worth ([`crate::kinds`]), and which URLs go to the lanes of their kinds for it.
+//! The worth of hosts' pages ([`crate::kinds`]), and which URLs go to the lanes of their kinds because of it.
 //!
-//! Decides: a URL is judged once, when it is taken from its host's queue. Seeds are not: somebody wants them. Nor is what a page
-//! embeds: an image has no text or links, and says nothing about pages with URLs like its own.
-//! A page that was found by links of other sites alone is no evidence: strangers could make kinds of a host poor. A ticket says so.
-//! Invariants: `bytes` is what is held for all hosts; it comes off where it is freed.
-//! Limits: `traps.ram_bytes_max`; of hosts beyond it nothing is known, nor of one any more that would grow beyond it.
-//! What is known goes with its host's place in memory.
+//! Decides: a URL is judged once, when it is taken from its host's queue. Seeds are not judged: a user wants them.
+//! Nor is what a page embeds: an image has no text or links, and says nothing about pages with URLs like its own.
+//! A page that was found only through links of other sites is not evidence: strangers could make kinds of a host look
+//! poor. The ticket records this.
+//! Invariants: `bytes` is the memory held for all hosts; it shrinks where memory is freed.
+//! Limits: `traps.ram_bytes_max`. Beyond it ringcrawl learns nothing about further hosts, and drops what it knows
+//! about a host that would grow beyond it.
+//! What is known of a host leaves memory with the host.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -24,23 +26,23 @@ use ringcrawl_base::RecentHashes;
 use ringcrawl_url::{SiteKey, Url};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// What is held for all hosts of a shard.
+/// The evidence held for all hosts of a shard.
 #[derive(Debug, Default)]
 pub struct KindEvidence {
     bytes: Rc<Cell<u64>>,
-    /// Whose links are being found.
+    /// The page whose links are being offered.
     finder: LinkSource,
-    /// What stands for the sites of pages that are not known.
+    /// Stands for the sites of unknown pages.
     linker: SiteKey,
     /// URLs that wait in lanes.
     in_lanes: u64,
     /// URLs that went to lanes.
     lowered: u64,
-    /// Hosts that an earlier run was answered by, some of them.
+    /// Hosts that answered an earlier run, some of them.
     answered_before: Option<RecentHashes>,
 }
 
-/// Whose links URLs are that are offered.
+/// The page whose links the offered URLs are.
 #[derive(Clone, Debug, Default)]
 enum LinkSource {
     /// Not known: a seed's, or those of an earlier run.
@@ -48,13 +50,13 @@ enum LinkSource {
     Unknown,
     /// A page of this host, and its site, in an earlier run.
     Earlier(Box<str>, SiteKey),
-    /// A host's page, which is examined or not.
+    /// A host's page; whether it is examined.
     Page(HostId, bool),
     /// A page of another site.
     Stranger,
 }
 
-/// What is known of a host's kinds, counted as memory until it is dropped.
+/// The evidence on a host's kinds, counted as memory until it is dropped.
 #[derive(Debug)]
 pub struct CountedKinds {
     kinds: HostKinds,
@@ -63,7 +65,7 @@ pub struct CountedKinds {
 }
 
 impl CountedKinds {
-    /// Of a host that had so many pages.
+    /// For a host that had this many pages.
     fn new(pages: u32, bytes: &Rc<Cell<u64>>) -> CountedKinds {
         let mut new = CountedKinds { kinds: HostKinds::new(pages), counted: 0, bytes: Rc::clone(bytes) };
         new.count();
@@ -97,24 +99,24 @@ impl Drop for CountedKinds {
 }
 
 impl KindEvidence {
-    /// A URL came to a lane that stood in no queue.
+    /// A URL that was in no queue came to a lane.
     pub fn came_beside(&mut self) {
         self.in_lanes += 1;
     }
 
-    /// An earlier run was answered by a host.
+    /// A host answered an earlier run.
     pub fn was_answered(&mut self, host: &str) {
         self.answered_before.get_or_insert_default().note(xxh3_64(host.as_bytes()));
     }
 
-    /// Whether an earlier run was answered by a host, if that is not forgotten.
+    /// Whether a host answered an earlier run, if that is not forgotten.
     pub fn has_answered_before(&self, host: &str) -> bool {
         self.answered_before.as_ref().is_some_and(|hosts| hosts.holds(xxh3_64(host.as_bytes())))
     }
 }
 
 impl Frontier {
-    /// The URLs that are offered until [`Frontier::end_links`] are the links of `job`'s response.
+    /// The URLs offered until [`Frontier::end_links`] are the links of `job`'s response.
     pub fn begin_links(&mut self, job: &FetchJob) {
         self.evidence.finder = LinkSource::Page(job.host, job.is_examined);
         if job.is_examined
@@ -124,26 +126,26 @@ impl Frontier {
         }
     }
 
-    /// The same of any page of a host.
+    /// The same for any page of a host.
     #[cfg(test)]
     pub(super) fn begin_links_of(&mut self, host: &str) {
         self.evidence.finder = self.hosts.find(host).map_or(LinkSource::Unknown, |id| LinkSource::Page(id, false));
     }
 
-    /// The same of links that another shard found. Where it may have pages of the same hosts, it is not known whose they are.
-    /// Lookups of new names count for `linker`.
+    /// The same for links that another shard found. If that shard may have pages of the same hosts, the page is
+    /// unknown. Lookups of new names count for `linker`.
     pub fn begin_strangers_links(&mut self, linker: SiteKey) {
         self.evidence.linker = linker;
         self.evidence.finder = if self.settings.shares_hosts { LinkSource::Unknown } else { LinkSource::Stranger };
     }
 
-    /// URLs that are offered from here on are no links of that page.
+    /// URLs offered from here on are not links of that page.
     pub fn end_links(&mut self) {
         self.evidence.linker = SiteKey::default();
         self.evidence.finder = LinkSource::Unknown;
     }
 
-    /// The site that links to a URL of `site`, as far as is known: nobody links to a seed.
+    /// The site that links to a URL of `site`, as far as known: seeds have no linking site.
     pub(super) fn linker_of(&self, site: SiteKey, ticket: Ticket) -> SiteKey {
         match self.evidence.finder {
             LinkSource::Page(page, _) => self.hosts[page].site,
@@ -152,7 +154,7 @@ impl Frontier {
         }
     }
 
-    /// A URL of `site` was offered that is new; its ticket says whether strangers alone have linked to it.
+    /// A new URL of `site` was offered; its ticket tells whether only strangers have linked to it.
     pub(super) fn found_by(&mut self, id: Option<HostId>, url: &Url, site: SiteKey, ticket: Ticket) -> Ticket {
         let is_strangers = match self.evidence.finder {
             LinkSource::Unknown | LinkSource::Earlier(..) => false,
@@ -181,13 +183,13 @@ impl Frontier {
         }
     }
 
-    /// Whether a URL waits beside its host's queue, as only strangers link to it: they may link to as much of a host as they like, and
-    /// have one turn for four of its own.
+    /// Whether a URL waits outside its host's queue because only strangers link to it: they may link to any amount of
+    /// URLs of a host, and get one turn for four of its own.
     pub(super) fn waits_beside(&self, id: HostId, ticket: Ticket) -> bool {
         ticket.is_strangers && self.hosts[id].has_own_urls && !self.importance.has_levels()
     }
 
-    /// What the URL that is offered to host `id` shows of how that was met.
+    /// What the URL offered to host `id` shows about how the host was found.
     pub(super) fn standing(&self, id: HostId, ticket: Ticket) -> Standing {
         let host = &self.hosts[id];
         let knows = |finder: &str, site| {
@@ -211,7 +213,7 @@ impl Frontier {
         if is_known { Standing::Known } else { Standing::Unknown }
     }
 
-    /// The URLs that are offered until [`Frontier::end_links`] were links of a page of host `finder` in an earlier run.
+    /// The URLs offered until [`Frontier::end_links`] were links of a page of host `finder` in an earlier run.
     pub fn begin_earlier_links(&mut self, finder: &str) {
         self.evidence.finder = LinkSource::Earlier(finder.into(), SiteKey::of_host(self.settings.rng_seed, finder));
     }
@@ -251,7 +253,7 @@ impl Frontier {
         self.evidence.in_lanes = self.evidence.in_lanes.saturating_sub(1);
     }
 
-    /// A page was fetched, or was not to be had.
+    /// A page was fetched, or was unavailable.
     pub(super) fn note_page(&mut self, job: &FetchJob, outcome: &Outcome) {
         let Outcome::Fetched(fetched) = outcome else { return };
         self.hosts[job.host].has_answered = true;
@@ -276,7 +278,7 @@ impl Frontier {
         }
     }
 
-    /// Bytes of what is known of hosts' kinds.
+    /// Bytes of the evidence on hosts' kinds.
     pub fn kind_bytes(&self) -> u64 {
         self.evidence.bytes.get()
     }
@@ -292,7 +294,7 @@ impl Frontier {
     }
 }
 
-/// Whether a URL is a seed, or what one redirects to.
+/// Whether a URL is a seed, or the redirect target of one.
 pub fn is_seed(ticket: Ticket) -> bool {
     Hops::from_bits(ticket.depth).is_seed()
 }
@@ -307,5 +309,5 @@ pub(super) fn is_advised_against(depth: u16) -> bool {
     Hops::from_bits(depth).is_deferred()
 }
 
-/// To send a URL to a lane: some two microseconds.
+/// Cost of sending a URL to a lane: some two microseconds.
 const LOWER_WORK: u64 = 4_096;

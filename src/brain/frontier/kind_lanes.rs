@@ -1,18 +1,21 @@
-//! The lanes of kinds whose weight is lowered, and how they take turns with a host's other URLs.
+//! The lanes of kinds with a lowered weight, and how they take turns with a host's other URLs.
 //!
-//! Decides: a host's URLs stand in one queue, in `frontier.order`. Where the kind of one whose turn has come is lowered
-//! ([`crate::kinds`]), it goes to its kind's lane, and the next one has the turn. All lanes of weight 1/4 together have one turn
-//! for four of the queue's, those of 1/16 one for sixteen; among themselves they take turns, and what nothing is known of has four turns
-//! for one of what is known. While the queue is empty, lanes share all turns. So lowered kinds have five turns for sixteen of the queue's
-//! at most, however many they are, and none waits for ever behind another. Only where [`MOVED_MAX`] URLs in a row went to lanes, each
-//! weight has its turns before the queue is looked through.
-//! How: stride scheduling (Waldspurger, Weihl 1995). Each turn moves what had it on by the inverse of the URL's weight; what is furthest
-//! behind is next. A lane that was empty begins one turn of its own behind the others. A turn costs what the URL's weight is
-//! then: what has proved its worth since gets through its lane sooner. The turn counts when it is fetched.
-//! A lane never changes its weight: each change put it behind the others again, and with URLs of two weights it starved.
-//! Invariants: a URL goes to a lane, and from that of what nothing is known of to that of its kind, once each, and once more for
-//! each rest of its kind.
-//! Limits: [`LANES_MAX`] lanes; the last one is for kinds that rest, and further kinds share the one before.
+//! Decides: a host's URLs are in one queue, in `frontier.order`. If the kind of the URL whose turn has come is
+//! lowered ([`crate::kinds`]), the URL goes to its kind's lane, and the next one gets the turn. All lanes of weight
+//! 1/4 together get one turn for four of the queue's, those of 1/16 one for sixteen. Among themselves the lanes take
+//! turns, and a kind about which nothing is known gets four turns for one of a known kind. While the queue is empty,
+//! lanes share all turns. So lowered kinds get at most five turns for sixteen of the queue's, however many they are,
+//! and none waits forever behind another. Only when [`MOVED_MAX`] URLs in a row went to lanes, each weight gets its
+//! turns before ringcrawl continues through the queue.
+//! How: stride scheduling (Waldspurger, Weihl 1995). Each turn advances the queue or lane that had it by the inverse
+//! of the URL's weight; the one furthest behind is next. A lane that was empty begins one turn of its own behind the
+//! others. A turn costs the URL's weight at that time: a kind that has proved its worth since gets through its lane
+//! sooner. The turn counts when the URL is fetched.
+//! A lane never changes its weight: each change put it behind the others again, and with URLs of two weights it
+//! starved.
+//! Invariants: a URL goes to a lane, and from the lane of unknown kinds to that of its kind, at most once each, and
+//! once more for each rest of its kind.
+//! Limits: [`LANES_MAX`] lanes; the last one is for resting kinds, and further kinds share the one before.
 
 use super::queue::{Discipline, HostQueue};
 use super::waiting::Ticket;
@@ -30,7 +33,7 @@ pub struct KindLanes {
     now: u64,
     /// URLs that went to lanes since the queue had a turn.
     moved: u32,
-    /// The lane of [`KindFacts::RESTING`] is left alone.
+    /// The lane of [`KindFacts::RESTING`] is skipped.
     is_resting: bool,
 }
 
@@ -39,19 +42,19 @@ pub struct KindLanes {
 struct Turns {
     /// When one of them is next.
     next: u64,
-    /// The turn of the lane that had the last one, among them.
+    /// The turn, among these lanes, of the one that had the last turn.
     now: u64,
 }
 
 #[derive(Debug)]
 struct Lane {
-    /// Of which branch the kinds are.
+    /// The branch of the kinds.
     branch: u32,
     /// They have proved their worth.
     is_proven: bool,
-    /// What they had when they came.
+    /// Their weight when they came.
     weight: Weight,
-    /// Among the lanes of this weight.
+    /// Their next turn among the lanes of this weight.
     next: u64,
     queue: HostQueue,
 }
@@ -62,7 +65,7 @@ impl Lane {
     }
 }
 
-/// Whose turn it is.
+/// The queue or lane whose turn it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Turn {
     /// The host's queue.
@@ -73,7 +76,7 @@ pub enum Turn {
 }
 
 impl Turn {
-    /// Of a URL that stood nowhere.
+    /// The turn of a URL that was not queued.
     pub const BESIDE: Turn = Turn::Lane(usize::MAX);
 }
 
@@ -82,7 +85,7 @@ impl KindLanes {
     pub fn push(&mut self, of: KindFacts, turn: Turn, waiting: (Ticket, &str), head_urls: usize, order: Discipline) {
         self.moved += u32::from(turn == Turn::Queue);
         if self.moved >= MOVED_MAX {
-            // A queue of nothing but traps must not keep the lanes waiting until it has been looked through.
+            // A queue of nothing but traps must not keep the lanes waiting until all of it was examined.
             let first = self.classes.iter().map(|turns| turns.next).max().unwrap_or_default();
             (self.moved, self.queue_next) = (0, self.queue_next.max(first) + 1);
         }
@@ -112,7 +115,7 @@ impl KindLanes {
     /// Gives an empty lane, or a new one, to a kind, a turn of its own behind the others.
     fn begin(&mut self, at: usize, of: KindFacts, discipline: Discipline) {
         let (weight, turn) = (of.weight, of.weight.turns());
-        // What is looked through must not be what was put back just now.
+        // The search must not return what was put back just now.
         let rests = of.branch == KindFacts::RESTING.branch;
         let discipline = if rests { Discipline::Oldest } else { discipline };
         let has_others = self.lanes.iter().any(|lane| lane.weight == weight && !lane.queue.is_empty());
@@ -127,10 +130,10 @@ impl KindLanes {
         }
     }
 
-    /// Whose turn is next, where the queue `has_some` URLs or not; `None`: no URL waits.
+    /// The next turn; `has_some` tells whether the queue has URLs. `None`: no URL waits.
     pub fn turn(&self, has_some: bool) -> Option<Turn> {
         let mut waiting = self.lanes.iter().enumerate().filter(|(_, lane)| !lane.queue.is_empty());
-        // They stood in the queue before those that are there now.
+        // These were queued before the URLs that are in the queue now.
         if let Some((at, _)) = waiting.clone().find(|(_, lane)| !self.is_resting && lane.is_of_resting()) {
             return Some(Turn::Lane(at));
         }
@@ -145,28 +148,28 @@ impl KindLanes {
         }
     }
 
-    /// The lane of kinds that rest is left alone from now on, or not.
+    /// Sets whether the lane of resting kinds is skipped from now on.
     pub fn rest(&mut self, is_resting: bool) {
         self.is_resting = is_resting;
     }
 
-    /// Whether it has URLs.
+    /// Whether the lane of resting kinds has URLs.
     pub fn has_resting(&self) -> bool {
         self.lanes.iter().any(|lane| lane.is_of_resting() && !lane.queue.is_empty())
     }
 
-    /// Whether a URL that was taken in this turn is to go to its kind's lane: from the queue, from that of kinds that rest, and from
-    /// a lane where it stood while nothing was known of its kind.
+    /// Whether a URL taken in this turn must go to its kind's lane: from the queue, from the lane of resting kinds,
+    /// and from a lane where it was while nothing was known of its kind.
     pub fn is_to_move(&self, turn: Turn, of: KindFacts) -> bool {
         match turn {
             Turn::Queue => true,
             Turn::Lane(at) => {
                 let lane = self.lanes.get(at);
-                // Only what stood in the queue goes before it when its rest is over.
+                // Only URLs that came from the queue go before it when their rest is over.
                 lane.is_some_and(Lane::is_of_resting)
                     || of.is_proven()
                         && lane.is_some_and(|lane| !lane.is_proven)
-                        // Where there is no lane left it would come back for ever.
+                        // Without a free lane it would come back forever.
                         && (self.lanes.len() <= last_lane(of) || self.free_lane(of).is_some())
             }
         }
@@ -177,7 +180,7 @@ impl KindLanes {
         self.lanes.get_mut(at).map(|lane| &mut lane.queue)
     }
 
-    /// A URL of this weight is fetched, which was taken in this turn.
+    /// A URL of this weight that was taken in this turn is fetched.
     pub fn had(&mut self, turn: Turn, weight: Weight) {
         let Turn::Lane(at) = turn else {
             // Turns that the queue missed while it was empty are not caught up.
@@ -198,25 +201,25 @@ impl KindLanes {
         self.lanes.iter().map(|lane| &lane.queue)
     }
 
-    /// The same, to change them.
+    /// The same, mutable.
     pub fn queues_mut(&mut self) -> impl Iterator<Item = &mut HostQueue> {
         self.lanes.iter_mut().map(|lane| &mut lane.queue)
     }
 
-    /// Bytes of memory; those of the queues do not count.
+    /// Bytes of memory, without the queues.
     pub fn ram_bytes(&self) -> usize {
         size_of::<KindLanes>() + self.lanes.capacity() * size_of::<Lane>()
     }
 }
 
-/// The last lane that a kind may have. What rests must not come into turns with what does not.
+/// The last lane that a kind may have. Resting kinds must not share turns with others.
 fn last_lane(of: KindFacts) -> usize {
     if of.branch == KindFacts::RESTING.branch { LANES_MAX - 1 } else { LANES_MAX - 2 }
 }
 
 /// Lanes of a host: 4 KiB.
 pub const LANES_MAX: usize = 32;
-/// What is known of little worth has one turn for so many of what nothing is known of.
+/// A kind known to be of little worth gets one turn for this many of an unknown kind.
 const KNOWN_EVERY: u64 = 4;
 /// URLs that may go to lanes in one turn of the queue.
 const MOVED_MAX: u32 = 64;
@@ -241,7 +244,7 @@ mod tests {
             self.lanes.push(of, Turn::Queue, (ticket, "http://a.test/"), 100, Discipline::Oldest);
         }
 
-        /// The number of the URL that has the turn; `None`: one of the queue.
+        /// The number of the URL that has the turn; `None`: one from the queue.
         fn take(&mut self, weight: Weight) -> Option<u64> {
             let turn = self.lanes.turn(true).expect("a turn");
             let taken = match turn {
@@ -253,7 +256,7 @@ mod tests {
         }
     }
 
-    /// Whatever comes, and in which order: what waits has its turn.
+    /// Whatever arrives, in any order: every waiting kind gets its turn.
     #[test]
     fn no_lane_is_put_off_by_what_comes() {
         let quarter = KindFacts { weight: Weight::Quarter, ..PROVEN };
@@ -273,7 +276,7 @@ mod tests {
                         first[number as usize - 1] = Some(turn);
                     }
                 }
-                // Two lanes, of which one is known and the other is not: at most every fifth turn of a sixteenth.
+                // Two lanes, one known and the other not: at most every fifth turn of a sixteenth.
                 assert!(
                     first.iter().all(|turn| turn.is_some_and(|turn| turn <= 5 * 20)),
                     "{kinds:?} {every} {first:?}"
@@ -292,7 +295,7 @@ mod tests {
         assert!((38..=44).contains(&of_lane), "{of_lane}");
     }
 
-    /// A try that costs no turn of a lane costs the queue one of its own.
+    /// An attempt that costs no turn of a lane costs the queue one of its own.
     #[test]
     fn a_turn_of_the_queue_is_one() {
         let mut bed = Bed::default();

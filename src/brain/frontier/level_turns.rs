@@ -1,10 +1,12 @@
-//! Hosts that wait, those with the best URLs first.
+//! Waiting hosts, those with the best URLs first.
 //!
-//! Decides: a row for each level ([`super::importance`]), in which turns go round by site ([`SiteRoundRobin`]); the highest row that has a
-//! host has the turn. Every [`FAIR_TURNS`]th turn goes round by row instead, so that a row among N that has hosts has one of
-//! FAIR_TURNS × N turns at least: no host starves, whatever others are worth. Most crawls have one row.
-//! Invariants: a host stands in one row, once.
-//! Limits: a host stands in the row of the best URL that it had when it came; what it gets meanwhile counts at its next turn.
+//! Decides: one row for each level ([`super::importance`]), in which turns rotate by site ([`SiteRoundRobin`]); the
+//! highest row that has a host gets the turn. Every [`FAIR_TURNS`]th turn rotates by row instead, so that a row among
+//! N that have hosts gets at least one of FAIR_TURNS × N turns: no host starves, whatever others are worth. Most
+//! crawls have one row.
+//! Invariants: a host is in one row, once.
+//! Limits: a host is in the row of the best URL that it had when it came; URLs that arrive meanwhile count at its
+//! next turn.
 
 use super::importance::Level;
 use super::site_round_robin::SiteRoundRobin;
@@ -26,7 +28,7 @@ impl Default for LevelTurns {
 }
 
 impl LevelTurns {
-    /// Nobody, and so many rows, one at least.
+    /// Empty rows, this many and at least one.
     pub fn new(levels: Level) -> LevelTurns {
         LevelTurns { rows: (0..levels.max(1)).map(|_| SiteRoundRobin::default()).collect(), turns: 0 }
     }
@@ -42,17 +44,18 @@ impl LevelTurns {
         self.rows[usize::from(level).min(last)].push(site, id);
     }
 
-    /// Takes all hosts of a site over from another row, to the lowest level.
+    /// Takes over all hosts of a site from another row, to the lowest level.
     pub fn take_over(&mut self, site: SiteKey, from: &mut SiteRoundRobin) {
         self.rows[0].take_over(site, from);
     }
 
-    /// Gives the sites at the front of each row that `are_theirs` to another row, with all their hosts of that level.
+    /// Moves the sites at the front of each row for which `are_theirs` holds to another row, with all their hosts of
+    /// that level.
     pub fn hand_over(&mut self, are_theirs: impl Fn(SiteKey) -> bool, to: &mut SiteRoundRobin) {
         self.rows.iter_mut().for_each(|row| row.hand_over(&are_theirs, to));
     }
 
-    /// Takes the next host of those whose sites may have a turn.
+    /// Takes the next host whose site may have a turn.
     pub fn pop_of(&mut self, may_have: impl Fn(SiteKey) -> bool) -> Option<HostId> {
         if let [row] = &mut *self.rows {
             return row.pop_of(may_have);
@@ -70,7 +73,8 @@ impl LevelTurns {
         self.rows.iter_mut().rev().find_map(|row| row.pop_of(&may_have))
     }
 
-    /// Gives the next turn of its row to the first of `count` hosts that `is_better` names; whether there is one.
+    /// Gives the next turn of its row to the first of `count` hosts for which `is_better` holds; returns whether
+    /// there is one.
     pub fn prefer(&mut self, count: usize, is_better: impl Fn(HostId) -> bool) -> bool {
         let found = self.rows.iter_mut().rposition(|row| row.prefer(count, &is_better));
         if let Some(row) = found {
@@ -81,7 +85,7 @@ impl LevelTurns {
     }
 }
 
-/// Every so many turns one goes to the next row.
+/// One of this many turns goes to the next row.
 const FAIR_TURNS: usize = 4;
 
 #[cfg(test)]
@@ -97,7 +101,7 @@ mod tests {
         let mut turns = LevelTurns::new(8);
         (0..8).for_each(|level| turns.push(site(level), level, level as Level));
         assert_eq!([(); 3].map(|()| turns.pop_of(|_| true)), [Some(7), Some(6), Some(5)]);
-        // Those of the highest row come back each time, and others have their turns all the same.
+        // Hosts of the highest row come back each time, and others still get their turns.
         let mut turns = LevelTurns::new(8);
         (0..100).for_each(|id| turns.push(site(id), id, 7));
         (100..104).for_each(|id| turns.push(site(id), id, (id - 100) as Level));

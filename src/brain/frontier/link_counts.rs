@@ -1,13 +1,15 @@
-//! How many links lead to each URL that waits, in fixed memory.
+//! The number of links to each waiting URL, in fixed memory.
 //!
-//! Decides: an open-addressing table with linear probing, made at the beginning. An entry has the URL's fingerprint, its ticket,
-//! the links found to it, how many times it stands in queues, and whether it was taken from one. When a URL was taken and stands in
-//! no queue any more, its entry goes, so the table holds what waits, and not what was ever found.
-//! Invariants: an entry is one ticket's as long as it is there. Of the copies with that ticket the first is taken and no other. A ticket
-//! without an entry stands in one queue alone, once, and has its turn.
-//! Limits: [`ENTRY_BYTES`] an entry, seven eighths of them used. URLs that come when it is full are not counted, nor is a second ticket of a
-//! URL that has an entry (`visited.*` rules give two). 255 links count as any number. An entry whose URL was lost with a block stays. A
-//! URL is taken for another one with probability n / 2⁶⁴ among n: it has its turn all the same.
+//! Decides: an open-addressing table with linear probing, created at the beginning. An entry has the URL's
+//! fingerprint, its ticket, the number of links found to it, in how many queues it is, and whether it was taken from
+//! one. When a URL was taken and is in no queue any more, its entry is removed, so the table holds the waiting URLs,
+//! not every URL ever found.
+//! Invariants: an entry belongs to one ticket as long as it exists. Of the copies with that ticket only the first is
+//! taken. A ticket without an entry is in exactly one queue, once, and gets its turn.
+//! Limits: [`ENTRY_BYTES`] an entry, seven eighths of them used. URLs that arrive when it is full are not counted,
+//! nor is a second ticket of a URL that has an entry (`visited.*` rules give two). 255 links count as any number. An
+//! entry whose URL was lost with a block stays. A URL is mistaken for another one with probability n / 2⁶⁴ among n:
+//! it still gets its turn.
 
 use super::waiting::Ticket;
 
@@ -15,16 +17,16 @@ use super::waiting::Ticket;
 #[derive(Debug)]
 pub struct LinkCounts {
     keys: Box<[u64]>,
-    /// 48 bits of a number, and 16 of a depth below them.
+    /// 48 bits of a number above 16 bits of a depth.
     tickets: Box<[u64]>,
     links: Box<[u8]>,
-    /// In how many queues it stands; the top bit: it was taken.
+    /// The number of queues that hold it; the top bit: it was taken.
     states: Box<[u8]>,
     len: usize,
 }
 
 impl LinkCounts {
-    /// An empty one of so many bytes.
+    /// An empty table of this many bytes.
     pub fn new(bytes: u64) -> LinkCounts {
         let slots = usize::try_from(bytes / ENTRY_BYTES).unwrap_or(usize::MAX);
         LinkCounts {
@@ -55,14 +57,14 @@ impl LinkCounts {
         }
     }
 
-    /// A URL is queued besides.
+    /// A URL is queued a further time.
     pub fn is_queued_again(&mut self, key: u64) {
         if let Ok(slot) = self.find(key) {
             self.states[slot] = queued_once_more(self.states[slot]);
         }
     }
 
-    /// A URL comes out of a queue; whether that is the first time with this ticket.
+    /// A URL comes out of a queue; returns whether that is the first time with this ticket.
     pub fn takes(&mut self, key: u64, ticket: Ticket) -> bool {
         let Some(slot) = self.find_ticket(key, ticket) else { return true };
         let is_first = self.states[slot] & TAKEN == 0;
@@ -76,7 +78,7 @@ impl LinkCounts {
         is_first
     }
 
-    /// So many links more lead to a URL; how many before and now, and its ticket, if it waits.
+    /// This many more links lead to a URL. Returns the counts before and now, and its ticket, if it waits.
     pub fn add(&mut self, key: u64, links: u16) -> Option<(u8, u8, Ticket)> {
         let slot = self.find(key).ok().filter(|slot| self.states[*slot] & TAKEN == 0)?;
         let before = self.links[slot];
@@ -84,12 +86,12 @@ impl LinkCounts {
         Some((before, self.links[slot], unpacked(self.tickets[slot])))
     }
 
-    /// How many links lead to a URL, as far as is known.
+    /// The number of links to a URL, as far as known.
     pub fn links(&self, key: u64) -> u8 {
         self.find(key).map_or(0, |slot| self.links[slot])
     }
 
-    /// `Ok(slot)` where it is; `Err(slot)` where it would go, `None` when there is no slot at all.
+    /// `Ok(slot)` if it is there; `Err(slot)` where it would go, `None` if there is no slot at all.
     fn find(&self, key: u64) -> Result<usize, Option<usize>> {
         let key = key.max(1);
         if self.keys.is_empty() {
@@ -105,16 +107,16 @@ impl LinkCounts {
         }
     }
 
-    /// Where the entry of this ticket is.
+    /// The slot of this ticket's entry.
     fn find_ticket(&self, key: u64, ticket: Ticket) -> Option<usize> {
         self.find(key).ok().filter(|slot| self.tickets[*slot] == packed(ticket))
     }
 
-    /// Empties a slot, and moves up what stands behind it for want of a better place.
+    /// Empties a slot, and moves up the entries behind it that were displaced past it.
     fn remove(&mut self, mut hole: usize) {
         let mut slot = self.after(hole);
         while self.keys[slot] != 0 {
-            // Its way from its home leads over the hole.
+            // Its probe sequence crosses the hole.
             let way = |from: usize| (slot + self.keys.len() - from) % self.keys.len();
             if way(self.home(self.keys[slot])) >= way(hole) {
                 self.keys[hole] = self.keys[slot];
@@ -146,7 +148,7 @@ fn unpacked(ticket: u64) -> Ticket {
     Ticket { number: ticket >> 16 & !(1 << 47), depth: ticket as u16, is_strangers: ticket >> 63 == 1 }
 }
 
-/// One that stands in more queues than can be counted stays for ever.
+/// A URL in more queues than can be counted stays forever.
 fn queued_once_more(state: u8) -> u8 {
     if state & QUEUED < QUEUED { state + 1 } else { state }
 }
@@ -167,7 +169,8 @@ mod tests {
         Ticket { number, depth: (number % 100) as u16, is_strangers: false }
     }
 
-    /// Against a map, with keys that crowd each other, of URLs that have several tickets: the table is as full as may be.
+    /// Compared with a map, with keys that crowd each other and URLs that have several tickets: the table is as full
+    /// as it can be.
     #[test]
     fn agrees_with_a_map() {
         for seed in 0..60 {

@@ -1,15 +1,19 @@
-//! How many pages a site may have before others have theirs, by how many other sites link to it.
+//! How many pages a site may have before others get theirs, by the number of other sites that link to it.
 //!
-//! Decides: a site has `budget.site_pages_free` pages, and `site_pages_per_linking_site` more for each site that links to it (IRLbot's
-//! STAR: Lee, Leonard, Wang, Loguinov, "IRLbot: Scaling to 6 Billion Pages and Beyond", 2008). Hosts of a site that has had them, or
-//! has them in flight, leave pages to others that can be asked at the same time ([`super::competition`]). Nothing is dropped.
-//! Without `crawl.pages_max` hosts do not compete, and allowances change nothing.
-//! A page is a response of status 2xx, from whatever queue its URL was taken. Seeds, their redirects and all else of the same sites
-//! are exempt: somebody wants them.
-//! Why so: what a spam site says is new, so yields do not tell it; but others have no reason to link to it, and a domain costs money.
-//! Invariants: a site has at most its allowance before others, and how many link to it does not depend on the number of shards.
-//! Limits: `budget.ram_bytes_max`. A site that finds no room is at the front, and counted; links alone take no more than three
-//! quarters of the room, as strangers may link to anything. Free hosts below a public suffix of the list's private section are sites.
+//! Decides: a site has `budget.site_pages_free` pages, and `site_pages_per_linking_site` more for each site that
+//! links to it (IRLbot's STAR: Lee, Leonard, Wang, Loguinov, "IRLbot: Scaling to 6 Billion Pages and Beyond", 2008).
+//! Once a site has had these pages, or has them in flight, its hosts leave pages to others that can be queried at the
+//! same time ([`super::competition`]). Nothing is dropped. Without `crawl.pages_max` hosts do not compete, and
+//! allowances change nothing.
+//! A page is a response of status 2xx, whichever queue its URL came from. Seeds, their redirects and everything else
+//! of the same sites are exempt: a user wants them.
+//! Why so: the content of a spam site is new, so yields do not expose it; but others have no reason to link to it,
+//! and a domain costs money.
+//! Invariants: a site has at most its allowance before others, and its number of linking sites does not depend on the
+//! number of shards.
+//! Limits: `budget.ram_bytes_max`. A site that finds no room is at the front, and counted; links alone take at most
+//! three quarters of the room, as strangers may link to anything. Free hosts below a public suffix of the list's
+//! private section are sites.
 
 use super::Frontier;
 use super::host::Standing;
@@ -22,11 +26,11 @@ use ringcrawl_url::{SiteKey, Url};
 #[derive(Debug, Default)]
 pub struct LinkQuotas {
     free: u64,
-    /// For each linking site; 0: nobody waits.
+    /// For each linking site; 0: no site waits.
     each: u64,
     sites: Parts<Counted>,
     entries_max: usize,
-    /// Requests of sites that no room was for.
+    /// Requests of sites for which there was no room.
     uncounted: u64,
     /// Times that a host of a site over its allowance left a page to others.
     lowered: u64,
@@ -36,14 +40,14 @@ pub struct LinkQuotas {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counted {
     linking: LinkingSites,
-    /// Pages, those in flight included.
+    /// Pages, including those in flight.
     pages: u32,
-    /// It is a seed's.
+    /// It is the site of a seed.
     is_wanted: bool,
 }
 
 impl LinkQuotas {
-    /// Those of a crawl of `config`, in so many bytes.
+    /// The allowances of a crawl of `config`, in this many bytes.
     pub fn new(config: &Config, ram_bytes: u64) -> LinkQuotas {
         let each = if config.counts_linking_sites() { config.budget.site_pages_per_linking_site } else { 0 };
         LinkQuotas {
@@ -59,13 +63,13 @@ impl LinkQuotas {
         self.each > 0
     }
 
-    /// A site links to another one; whether it is news.
+    /// A site links to another one; returns whether that is new.
     pub fn linked(&mut self, link: SiteLink) -> bool {
         let room = self.entries_max / 4 * 3;
         self.are_set() && self.sites.entry(link.to, room).is_some_and(|site| site.linking.add(link.mark))
     }
 
-    /// A site is a seed's.
+    /// A site is that of a seed.
     pub fn wanted(&mut self, site: SiteKey) {
         if self.are_set()
             && let Some(site) = self.sites.entry(site.number(), self.entries_max)
@@ -74,7 +78,7 @@ impl LinkQuotas {
         }
     }
 
-    /// A page of a site is asked for, or an earlier run had it.
+    /// A page of a site is requested, or an earlier run had it.
     pub fn took(&mut self, site: SiteKey) {
         if !self.are_set() {
             return;
@@ -85,14 +89,14 @@ impl LinkQuotas {
         }
     }
 
-    /// What was asked for has ended; whether it is a page.
+    /// The request has ended; tells whether it is a page.
     pub fn ended(&mut self, site: SiteKey, is_page: bool) {
         if !is_page && let Some(site) = self.sites.get_mut(site.number()) {
             site.pages = site.pages.saturating_sub(1);
         }
     }
 
-    /// Whether a site has had all that it may have before others.
+    /// Whether a site has had everything that it may have before others.
     pub fn is_over(&self, site: SiteKey) -> bool {
         if !self.are_set() {
             return false;
@@ -102,30 +106,30 @@ impl LinkQuotas {
         pages >= self.free && pages >= allowance(self.free, self.each, site.linking.count())
     }
 
-    /// A host waits, whose site `is_over` its allowance or not.
+    /// A host waits; `is_over` tells whether its site is over its allowance.
     pub fn lowered(&mut self, is_over: bool) {
         self.lowered += u64::from(is_over);
     }
 
-    /// Requests of sites that no room was for.
+    /// Requests of sites for which there was no room.
     pub fn uncounted(&self) -> u64 {
         self.uncounted
     }
 
-    /// About how many sites link to a site, and how many pages it has.
+    /// Approximately how many sites link to a site, and how many pages it has.
     #[cfg(test)]
     pub fn of(&self, site: SiteKey) -> (u64, u32) {
         self.sites.get(site.number()).map_or((0, 0), |site| (site.linking.count(), site.pages))
     }
 }
 
-/// The pages of a site to which so many link.
+/// The pages allowed to a site with this many linking sites.
 pub fn allowance(free: u64, each: u64, linking: u64) -> u64 {
     free.saturating_add(each.saturating_mul(linking))
 }
 
 impl Frontier {
-    /// A site links to one of this shard; whether it is news.
+    /// A site links to one of this shard; returns whether that is new.
     pub fn linked(&mut self, link: SiteLink) -> bool {
         self.allowances.linked(link)
     }
@@ -138,13 +142,13 @@ impl Frontier {
         }
     }
 
-    /// About how many sites link to a site, and how many pages it has.
+    /// Approximately how many sites link to a site, and how many pages it has.
     #[cfg(test)]
     pub fn counted(&self, site: SiteKey) -> (u64, u32) {
         self.allowances.of(site)
     }
 
-    /// Turns of hosts whose sites have had what those that link to them allow.
+    /// Turns of hosts whose sites have used their allowance from linking sites.
     pub fn turns_over_allowance(&self) -> u64 {
         self.allowances.lowered
     }
@@ -166,7 +170,7 @@ mod tests {
         LinkQuotas::new(&config, config.budget.ram_bytes_max)
     }
 
-    /// Pages that are fetched one after the other until the site is to wait.
+    /// Fetches pages one after the other until the site must wait.
     fn pages(allowances: &mut LinkQuotas, of: u64) -> usize {
         (0..1_000)
             .take_while(|_| {
@@ -195,7 +199,7 @@ mod tests {
         let (linking, _) = all.of(site(1));
         assert!((70..140).contains(&linking), "{linking}");
         assert_eq!(pages(&mut all, 1) as u64, 5 * (linking - 1));
-        // Many may link before it has a page.
+        // Many sites may link before it has a page.
         assert!((100..103).all(|from| link(&mut all, from, 4)));
         assert_eq!(pages(&mut all, 4), 25);
     }

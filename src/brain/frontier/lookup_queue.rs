@@ -1,17 +1,18 @@
 //! Turns at the name servers.
 //!
-//! Decides: at most `dns.in_flight_max` names are asked for at once. Names that were answered before and new ones have rows of their
-//! own, and each kind leaves a quarter of the places to the other: hosts that are known are asked for again whatever new
-//! names there are. New names have turns, and places, by the site that linked to them first, as their own sites cost
-//! nothing: of whoever links to 20,000 domains whose name servers are silent, all wait for that site's turns. What is asked
-//! for in vain, or long, counts against it, and sites with much of that share half of these places, and one turn in four.
-//! A site of names, known or new, and one that links to them, have at most [`TIMES_FREE`] as many places as are free
-//! ([`SiteShares`]), so that they leave places for others. Names that nobody answers for hold these places and no place of a
-//! fetch.
-//! Invariants: a host waits in one row, once; what is taken is given back.
-//! While no name server answers the caller lets a few begin at a time ([`LookupQueue::limit`]).
-//! Limits: the caller bounds hosts. Sites that fall in one of [`SHARE_PLACES`] places count as one. Of URLs that another shard found,
-//! those of one batch count as one site's, and so do all that an earlier run found or that waited for room.
+//! Decides: at most `dns.in_flight_max` names are looked up at once. Names that were answered before and new names
+//! have separate queues, and each kind leaves a quarter of the slots to the other: known hosts are looked up again
+//! however many new names there are. New names get turns, and slots, by the site that linked to them first, because
+//! their own sites cost nothing: if a site links to 20,000 domains with silent name servers, all of these wait for
+//! that site's turns. Failed and long lookups count against the linking site. Sites with many of them share half of
+//! these slots, and one turn in four.
+//! A site of names, known or new, and a site that links to names, hold at most [`TIMES_FREE`] times as many slots as
+//! are free ([`SiteShares`]), so that they leave slots for others. Names without an answer hold these slots and no
+//! fetch slot.
+//! Invariants: a host waits in one queue, once; every slot taken is given back.
+//! While no name server answers, the caller lets a few lookups begin at a time ([`LookupQueue::limit`]).
+//! Limits: the caller bounds hosts. Sites that fall in one of [`SHARE_PLACES`] buckets count as one. URLs found by
+//! another shard count as one site's per batch, and so do all URLs that an earlier run found or that waited for room.
 
 use super::site_round_robin::SiteRoundRobin;
 use super::{SHARE_PLACES, TIMES_FREE};
@@ -21,36 +22,36 @@ use ringcrawl_base::time::{Duration, Instant};
 use ringcrawl_base::{IntMap, IntSet};
 use ringcrawl_url::SiteKey;
 
-/// Who is asked for, and who waits.
+/// The hosts whose lookups are in flight, and those that wait.
 #[derive(Debug)]
 pub struct LookupQueue {
     /// Names that were answered before, by site.
     known: SiteRoundRobin,
-    /// New ones, by the site that linked to them, of those that cost little and of the others.
+    /// New names, by the site that linked to them: those of cheap linkers and of expensive ones.
     new: SiteRoundRobin,
     dear: SiteRoundRobin,
     held: IntMap<Place, HostId>,
     in_flight_max: usize,
     known_held: usize,
     dear_held: usize,
-    /// What sites of names hold, and what sites that linked to new ones hold.
+    /// Slots held by sites of names, and by sites that linked to new names.
     shares: SiteShares,
     linkers: SiteShares,
-    /// What was asked for in vain lately, by the site that linked to it.
+    /// Recent failed lookups, by the linking site.
     vain: Box<[u8]>,
     turns: u64,
-    /// So many may begin; `None`: as many as there are places.
+    /// How many lookups may begin; `None`: as many as there are slots.
     left: Option<usize>,
-    /// Nobody who waits could have a place when last looked, and nothing has changed since.
+    /// No waiting host could have a slot at the last look, and nothing has changed since.
     is_held_up: bool,
 }
 
-/// A name that is to be asked for.
+/// A name to look up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Asked {
     /// Its site.
     pub site: SiteKey,
-    /// The site that linked to it first; `None` where an answer is known that is too old.
+    /// The site that linked to it first; `None` if an expired answer is known.
     pub linker: Option<SiteKey>,
 }
 
@@ -59,12 +60,12 @@ pub struct Asked {
 struct Place {
     asked: Asked,
     since: Instant,
-    /// Its linker was dear when it began.
+    /// Its linker was expensive when it began.
     is_dear: bool,
 }
 
 impl LookupQueue {
-    /// Nobody, and room for `in_flight_max` lookups at once.
+    /// An empty queue, with room for `in_flight_max` lookups at once.
     pub fn new(in_flight_max: usize) -> LookupQueue {
         LookupQueue {
             known: SiteRoundRobin::default(),
@@ -83,7 +84,7 @@ impl LookupQueue {
         }
     }
 
-    /// So many lookups may begin from now on; `None`: as many as there are places.
+    /// Sets how many lookups may begin from now on; `None`: as many as there are slots.
     pub fn limit(&mut self, left: Option<usize>) {
         (self.left, self.is_held_up) = (left, false);
     }
@@ -99,7 +100,7 @@ impl LookupQueue {
         !self.is_held_up && !is_empty && self.left != Some(0) && self.held.len() < self.in_flight_max
     }
 
-    /// The host whose turn it is; `site_of` says of what site a host is.
+    /// The host whose turn it is; `site_of` gives a host's site.
     pub fn next(&mut self, site_of: impl Fn(HostId) -> SiteKey) -> Option<HostId> {
         if !self.is_ready() {
             return None;
@@ -118,7 +119,7 @@ impl LookupQueue {
         next
     }
 
-    /// Takes a place at `now` for a lookup of host `id`; whether there was one.
+    /// Takes a slot at `now` for a lookup of host `id`; returns whether there was one.
     pub fn begin(&mut self, now: Instant, id: HostId, asked: Asked) -> bool {
         if self.left == Some(0) || !self.has_place(asked) {
             return false;
@@ -146,12 +147,12 @@ impl LookupQueue {
         self.is_held_up = false;
     }
 
-    /// Hosts that are `leaving` wait no more; adds those that did to `left`.
+    /// Hosts that are `leaving` no longer wait; adds those that did to `left`.
     pub fn leave(&mut self, leaving: &IntSet<HostId>, left: &mut IntSet<HostId>) {
         [&mut self.known, &mut self.new, &mut self.dear].into_iter().for_each(|rows| rows.remove(leaving, left));
     }
 
-    /// The lookup of host `id` ended; whether somebody told of the name. `None`: it was given up by ourselves.
+    /// The lookup of host `id` ended; `is_told` is whether a server answered. `None`: we gave it up ourselves.
     pub fn ended(&mut self, now: Instant, id: HostId, is_told: Option<bool>) {
         let Some(Place { asked, since, is_dear }) = self.held.remove(&id) else {
             panic!("a lookup of host {id} ended that was not in flight")
@@ -175,12 +176,12 @@ impl LookupQueue {
         }
     }
 
-    /// Whether what a site links to was asked for in vain too often lately.
+    /// Whether too many recent lookups for a site's links failed.
     fn is_dear(&self, linker: SiteKey) -> bool {
         self.vain[linker.place_among(SHARE_PLACES)] >= DEAR
     }
 
-    /// Whether there is a place for a name.
+    /// Whether there is a slot for a name.
     fn has_place(&self, Asked { site, linker }: Asked) -> bool {
         let free = self.in_flight_max.saturating_sub(self.held.len());
         let each_max = self.in_flight_max - self.in_flight_max / 4;
@@ -194,13 +195,13 @@ impl LookupQueue {
     }
 }
 
-/// Every so many turns the first of dear sites is before others: many of these may come, without end.
+/// In one of this many turns the first expensive site goes before the others: these may be many, without end.
 const DEAR_TURNS: u64 = 4;
-/// A lookup that lasts longer has held a place for too long, whatever comes of it.
+/// A lookup that lasts longer has held a slot for too long, whatever its result.
 const LONG: Duration = Duration::from_secs(2);
-/// How many names that are found outweigh one that is not: a list of links has dead ones, too.
+/// How many found names outweigh one that is not found: a list of links has dead ones, too.
 const VAIN: u8 = 4;
-/// Names in vain, less those that are found, above which a site is dear: eight in a row, or more than one in five.
+/// Failed lookups, less the found names, above which a site is expensive: eight in a row, or more than one in five.
 const DEAR: u8 = 8 * VAIN;
 
 #[cfg(test)]
@@ -232,23 +233,23 @@ mod tests {
         has_begun
     }
 
-    /// Names of one domain that nobody answers for: others are asked for all the same.
+    /// Names of one domain get no answer: others are looked up all the same.
     #[test]
     fn one_domain_leaves_places_for_others() {
         let mut lookups = LookupQueue::new(16);
-        // Everybody links to it.
+        // Every site links to it.
         let started = (0..40_000).filter(|id| ask(&mut lookups, 0, *id, new(0, 10 + *id % 1_000))).count();
         assert_eq!((started, lookups.next(|_| site(0)), lookups.is_ready()), (12, None, false), "a quarter is left");
         assert!((1..4).all(|number| ask(&mut lookups, 0, 100_000 + number, known(number))));
         assert!(ask(&mut lookups, 0, 100_004, known(4)) && !ask(&mut lookups, 0, 100_005, known(5)), "nothing is left");
-        // A place is free: it is not of the domain, which waits with 40,000 names.
+        // A slot is free, but not for the domain, which waits with 40,000 names.
         lookups.ended(at(1), 100_001, Some(true));
         assert_eq!(lookups.next(|_| site(0)), Some(100_005));
         assert!(lookups.begin(at(1), 100_005, known(5)));
         assert_eq!((lookups.in_flight(), lookups.next(|_| site(0))), (16, None));
     }
 
-    /// While no name server answers, a few are asked for at a time, those that are known first.
+    /// While no name server answers, a few names are looked up at a time, known ones first.
     #[test]
     fn no_more_begin_than_are_let() {
         let mut lookups = LookupQueue::new(16);
@@ -263,7 +264,7 @@ mod tests {
         assert_eq!(lookups.next(site), Some(2));
     }
 
-    /// A page links to thousands of domains, each a site of its own, and no name server of theirs says a word.
+    /// A page links to thousands of domains, each a site of its own, and their name servers are silent.
     #[test]
     fn who_links_to_silent_domains_waits_for_its_own_turns() {
         let mut lookups = LookupQueue::new(256);
@@ -274,7 +275,7 @@ mod tests {
         assert!((40_000..40_064).all(|id| ask(&mut lookups, 0, id, known(id))), "and known hosts a quarter of all");
         (30_000..30_020).for_each(|id| lookups.ended(at(0), id, Some(true)));
         (40_000..40_064).for_each(|id| lookups.ended(at(0), id, Some(true)));
-        // They time out, and the next of them are asked for: these share half of the places.
+        // They time out, and the next ones are looked up: these share half of the slots.
         for round in 1..20 {
             let held: Vec<HostId> = lookups.held.keys().copied().collect();
             held.into_iter().for_each(|id| lookups.ended(at(5 * round), id, Some(false)));
@@ -283,7 +284,7 @@ mod tests {
             }
             assert_eq!(lookups.in_flight(), 96);
         }
-        // A second one like it finds no more than that.
+        // A second such site finds no more slots taken than that.
         let started = (50_000..60_000).filter(|id| ask(&mut lookups, 100, *id, new(*id, 3))).count();
         assert_eq!(started, 72);
         let held: Vec<HostId> = lookups.held.keys().copied().filter(|id| *id >= 50_000).collect();
@@ -292,7 +293,7 @@ mod tests {
         assert!((30_000..30_060).all(|id| ask(&mut lookups, 105, id, new(id, honest))));
     }
 
-    /// Errors that come at once cost a share, too, and so does what is answered in the end.
+    /// Errors that come at once also cost a share, and so do late answers.
     #[test]
     fn what_is_dear_and_what_is_not() {
         for (lasts, is_told, is_dear) in [(0, false, true), (4, true, true), (5, false, true), (1, true, false)] {
@@ -302,7 +303,7 @@ mod tests {
                 lookups.ended(at(lasts), id, Some(is_told));
             }
             assert_eq!(lookups.is_dear(site(1)), is_dear, "{lasts} s, {is_told}");
-            // Who links to what is there is soon trusted again.
+            // A site that links to existing names is soon trusted again.
             for id in 0..32 {
                 assert!(lookups.begin(at(10), id, new(200 + id, 1)));
                 lookups.ended(at(10), id, Some(true));
@@ -318,7 +319,7 @@ mod tests {
         }
     }
 
-    /// Known hosts whose own name servers are silent leave places to new names.
+    /// Known hosts whose own name servers are silent leave slots to new names.
     #[test]
     fn known_names_leave_places_for_new_ones() {
         let mut lookups = LookupQueue::new(16);
@@ -329,7 +330,7 @@ mod tests {
         assert_eq!(lookups.next(site), Some(12), "known ones first");
     }
 
-    /// A list of dead links waits longer, and not for ever.
+    /// A list of dead links waits longer, but not forever.
     #[test]
     fn dear_sites_have_turns_too() {
         let mut lookups = LookupQueue::new(1);

@@ -1,9 +1,9 @@
 //! Memory for waiting URLs, and what goes to disk when it is short.
 //!
-//! Decides: above `frontier.ram_bytes_max` tails of queues are spilled, the long ones first, so that one read brings many
-//! URLs back; then a few hosts in turns are looked at for shorter ones.
+//! Decides: above `frontier.ram_bytes_max` the tails of queues are spilled, the long ones first, so that one read
+//! brings many URLs back; then ringcrawl searches a few hosts at a time for shorter tails.
 //! Invariants: `bytes` is the sum over all queues, retries and parked URLs.
-//! Limits: heads and tails below 512 bytes stay in memory whatever the pressure.
+//! Limits: heads, and tails below 512 bytes, stay in memory whatever the pressure.
 
 use std::collections::VecDeque;
 
@@ -26,7 +26,7 @@ pub struct UrlMemory {
 }
 
 impl UrlMemory {
-    /// Nothing, and room for `bytes_max` bytes.
+    /// An empty account with room for `bytes_max` bytes.
     pub fn new(bytes_max: u64) -> UrlMemory {
         UrlMemory { bytes: 0, bytes_max, long_tails: VecDeque::new(), sweep: 0 }
     }
@@ -36,7 +36,7 @@ impl UrlMemory {
         self.bytes
     }
 
-    /// What is left, at least 0.
+    /// The bytes left, at least 0.
     pub fn bytes_left(&self) -> u64 {
         self.bytes_max.saturating_sub(self.bytes)
     }
@@ -51,17 +51,17 @@ impl UrlMemory {
         self.bytes = self.bytes - before + after;
     }
 
-    /// So much more is held.
+    /// This many more bytes are held.
     pub fn grew(&mut self, bytes: u64) {
         self.bytes += bytes;
     }
 
-    /// So much less is held.
+    /// This many fewer bytes are held.
     pub fn shrank(&mut self, bytes: u64) {
         self.bytes -= bytes;
     }
 
-    /// How long a tail is that is worth a block of its own: one read brings some 200 URLs back. Blocks come back
+    /// The length from which a tail is worth a block of its own: one read brings some 200 URLs back. Blocks come back
     /// whole, one to a host, so with many hosts they must be smaller for all of them to fit.
     pub fn long_tail_bytes(&self, hosts: usize) -> usize {
         let share = self.bytes_max as usize / (4 * hosts.max(1));
@@ -73,7 +73,7 @@ impl UrlMemory {
         self.long_tails.push_back(id);
     }
 
-    /// Sends tails to disk until memory is within bounds, or nothing is left that is worth it.
+    /// Sends tails to disk until memory is within bounds, or no tail is worth it.
     pub fn spill(&mut self, hosts: &mut HostTable, spool: &mut Spool) {
         while !self.has_room() {
             let Some(id) = self.long_tails.pop_front() else { break };
@@ -117,7 +117,7 @@ pub fn spill_tail(queue: &mut HostQueue, spool: &mut Spool) {
     }
 }
 
-/// Tails are not let grow longer than this before they are spilled.
+/// Tails may not grow longer than this before they are spilled.
 const LONG_TAIL_BYTES: usize = 16 * 1024;
 /// Hosts looked at for short tails per offered URL.
 const SWEEP_HOSTS: usize = 64;

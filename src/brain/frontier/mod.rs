@@ -1,16 +1,16 @@
-//! The frontier: which URL is fetched next, and when a host may be asked again.
+//! The frontier: which URL is fetched next, and when a host may be queried again.
 //!
-//! Hosts wait in a calendar ([`calendar`]) until their delay is over, then among the ready hosts, whose turns go round by
-//! site ([`ready_hosts`]), so that no site, however large or slow, takes more than its turn. A host's turn is one step
-//! ([`turn`]): resolve its name, or fetch its robots.txt, or fetch its next URL that robots.txt allows. How a job
-//! ended moves the host on ([`finish`]).
+//! Hosts wait in a calendar ([`calendar`]) until their delay is over, then among the ready hosts, whose turns rotate
+//! by site ([`ready_hosts`]), so that no site, however large or slow, takes more than its turn. A host's turn is one
+//! step ([`turn`]): resolve its name, or fetch its robots.txt, or fetch its next URL that robots.txt allows. The
+//! result of a job moves the host on ([`finish`]).
 //!
-//! Invariants: one job per host at a time, or as many as its line allows ([`visit`]); no request before `not_before` of its host and the [`Ledger`]'s
-//! instant for its address; no page without a verdict of robots.txt; every URL offered ends exactly once, as a
-//! fetched job or in [`Frontier::settled`].
+//! Invariants: one job per host at a time, or as many as its line allows ([`visit`]); no request before `not_before`
+//! of its host and the [`Ledger`]'s instant for its address; no page without a verdict of robots.txt; every URL
+//! offered ends exactly once, as a fetched job or in [`Frontier::settled`].
 //! Limits: memory for waiting URLs by `frontier.ram_bytes_max`, the rest in the spool; hosts by `frontier.hosts_max`
-//! ([`host_table`]), of which a site has no more than its share, and so of fetches and lookups ([`crate::site_shares`]);
-//! their rules by `robots.ram_bytes_max` ([`rules_cache`]); names asked for at once by `dns.in_flight_max`.
+//! ([`host_table`]); a site has at most its share of hosts, fetches and lookups ([`crate::site_shares`]); rules by
+//! `robots.ram_bytes_max` ([`rules_cache`]); concurrent name lookups by `dns.in_flight_max`.
 
 mod addresses;
 mod backlog;
@@ -110,9 +110,9 @@ use turn_queues::TurnQueues;
 pub struct Frontier {
     hosts: HostTable,
     outside: OutsideLanes,
-    /// URLs of other shards, where these wait until this one has nothing else.
+    /// URLs of other shards, which wait here until this shard has nothing else to do.
     crossing: OutsideLanes,
-    /// Those of them that came in and are not over.
+    /// The number of them that came in and have not ended.
     crossed: u64,
     rules_cache: RulesCache,
     robots_files: RobotsFiles,
@@ -132,29 +132,29 @@ pub struct Frontier {
     memory: UrlMemory,
     next_job: u64,
     queued: u64,
-    /// What may still be done before the shard's sockets get their turn.
+    /// The work left before the shard's sockets get their turn.
     fuel: Fuel,
     settled: Vec<Settled>,
     rests: Vec<Rest>,
-    /// What the log says of hosts that other shards are asking now: they are to rest until then.
+    /// Rests from the log for hosts that other shards are querying now: they must rest until then.
     untold_rests: HashMap<Key, Instant>,
-    /// Hosts that were in trouble lately, the latest last.
+    /// Hosts with recent problems, the latest last.
     troubled: Vec<HostId>,
     review: Review,
-    /// Random numbers drawn.
+    /// The number of random numbers drawn.
     draws: u64,
 }
 
 /// A URL that ended without a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Settled {
-    /// Which.
+    /// The URL.
     pub url: Url,
     /// Its number in the URL log.
     pub number: u64,
-    /// How many requests were made for it.
+    /// The number of requests made for it.
     pub tries: u8,
-    /// Why.
+    /// The reason.
     pub failure: Failure,
 }
 
@@ -194,17 +194,17 @@ impl Frontier {
         }
     }
 
-    /// The same frontier, of a crawl with a scope: it is asked once more when a URL's turn comes.
+    /// The same frontier, for a crawl with a scope: it is checked again when a URL's turn comes.
     pub fn within(self, scope: Scope) -> Frontier {
         Frontier { scope, ..self }
     }
 
-    /// The same frontier, of a crawl with budgets and allowances.
+    /// The same frontier, for a crawl with budgets and allowances.
     pub fn budgeted(self, budgets: SiteQuotas, allowances: LinkQuotas) -> Frontier {
         Frontier { budgets, allowances, ..self }
     }
 
-    /// An earlier run was answered by the host of a URL.
+    /// The host of a URL answered an earlier run.
     pub fn was_answered(&mut self, url: &Url) {
         self.evidence.was_answered(url.host());
     }
@@ -219,7 +219,7 @@ impl Frontier {
         self.allowances.took(site);
     }
 
-    /// Requests of hosts and sites without a budget or allowance, for want of room.
+    /// Requests of hosts and sites that have no budget or allowance because there was no room.
     pub fn uncounted(&self) -> u64 {
         self.budgets.uncounted() + self.allowances.uncounted()
     }
@@ -234,7 +234,7 @@ impl Frontier {
         let ticket = self.found_by(known, url, site, ticket);
         self.importance.came(url, ticket);
         let is_active = known.is_some_and(|id| self.hosts[id].state() != State::Idle);
-        // Who waits outside and can come in is before it.
+        // A URL that waits outside and can come in goes before it.
         let is_behind = self.outside.has_of(site) || self.can_let_in();
         if is_active || !is_behind && self.hosts.may_have_url(now, url.host(), site) {
             let linker = self.linker_of(site, ticket);
@@ -263,7 +263,7 @@ impl Frontier {
         } else {
             host.backlog.push(level, ticket, url.as_str(), head_urls);
         }
-        // Less than before when it frees what was taken.
+        // Less than before if it frees what was taken.
         self.memory.changed(before, host.backlog.ram_bytes());
         if tail_before < long_tail_bytes && host.backlog.tail_bytes() >= long_tail_bytes {
             self.memory.note_long_tail(id);
@@ -291,7 +291,7 @@ impl Frontier {
         self.schedule(id, now, at);
     }
 
-    /// What to fetch now, if anything may be.
+    /// The next job, if anything may be fetched now.
     pub fn next_job(&mut self, now: Instant, spool: &mut Spool) -> Option<FetchJob> {
         self.places.look(now);
         self.wake(now);
@@ -302,7 +302,7 @@ impl Frontier {
             if self.fuel.is_spent() {
                 return None;
             }
-            // Those who wait for a name first: a place at the name servers is free, which is rare when they wait.
+            // Hosts that wait for a name go first: a slot at the name servers is free, which is rare when they wait.
             let next = self.lookups.next(|id| self.hosts[id].site).or_else(|| self.next_ready());
             let Some(id) = next else {
                 if self.let_in(now, spool) {
@@ -311,7 +311,7 @@ impl Frontier {
                 return None;
             };
             let job = self.take_turn(id, now, spool);
-            // It may have put many off that had come back from disk.
+            // It may have put off many URLs that had come back from disk.
             if job.is_none() && !self.memory.has_room() {
                 self.memory.spill(&mut self.hosts, spool);
             }
@@ -339,42 +339,44 @@ impl Frontier {
         ready.pop_keeper(may_take).or_else(|| ready.pop_of(may_take, is_slow, may_slow_take))
     }
 
-    /// Whether a slow site may have a place: some are kept.
+    /// Whether a slot is available to a slow site; some slots are kept.
     fn may_slow_take(&self) -> bool {
         self.places.may_slow_take(self.turn_queues.places_kept())
     }
 
-    /// What a job fetches has come, or will not; its end may wait for us. The hands may have `measured` how long it was.
+    /// The response for a job has arrived, or failed; its end may wait for us. The hands may have `measured` how long
+    /// it took.
     pub fn came(&mut self, now: Instant, job: u64, measured: Option<Duration>) {
         self.places.came(now, job, measured);
     }
 
-    /// What a job fetched was cut, as it held memory that others waited for: it would have lasted longer.
+    /// The response for a job was cut, as it held memory that others waited for: it would have lasted longer.
     pub fn was_cut(&mut self, now: Instant, job: u64, lasted: Duration) {
         self.places.came(now, job, Some(lasted.max(SLOW_AFTER)));
     }
 
-    /// Nobody listened where a job was to fetch from, or we had no memory for it; its end may wait for us.
+    /// The connection of a job was refused, or we had no memory for its response; its end may wait for us.
     pub fn came_to_nobody(&mut self, now: Instant, job: u64) {
         self.places.came_to_nobody(now, job);
     }
 
-    /// What a job brought waits to be read, behind many others.
+    /// The response for a job waits to be read, behind many others.
     pub fn waits_long(&mut self, job: u64) {
         self.places.waits_long(job);
     }
 
-    /// The job of a fetch that has to end now, for others.
+    /// The job of a fetch that must end now, for others.
     pub fn late(&mut self, now: Instant) -> Option<u64> {
         self.places.late(now)
     }
 
-    /// When to look for one.
+    /// When to look for a late fetch.
     pub fn next_late(&self) -> Option<Instant> {
         self.places.next_late()
     }
 
-    /// A job failed, which is held back: its host stays busy until it counts, and its place and its address are another's.
+    /// A failed job is held back: its host stays busy until the failure counts, while its slot and its address go to
+    /// others.
     pub fn is_held_back(&mut self, now: Instant, job: &FetchJob) {
         self.fetch_ended(now, job, false, false);
         let delay = self.hosts[job.host].pace.delay(&self.settings.politeness);
@@ -382,7 +384,7 @@ impl Frontier {
         self.release_host(now, job, false);
     }
 
-    /// When to ask again; `Instant::ZERO` for now, `None` when nothing waits for the clock.
+    /// When to call again; `Instant::ZERO` for now, `None` if nothing waits for the clock.
     pub fn next_due(&self) -> Option<Instant> {
         if self.lookups.is_ready() || self.can_let_in() || self.may_cross() {
             return Some(Instant::ZERO);
@@ -390,31 +392,31 @@ impl Frontier {
         if self.ready.is_ready() { Some(Instant::ZERO) } else { self.calendar.next() }
     }
 
-    /// Takes what ended without a request since the last call.
+    /// Takes the URLs that ended without a request since the last call.
     pub fn take_settled(&mut self) -> Vec<Settled> {
         std::mem::take(&mut self.settled)
     }
 
-    /// An earlier run was broken off before `now`: its hosts are left alone for as long as they are between two requests.
+    /// An earlier run was broken off before `now`: its hosts are left alone for their delay between two requests.
     pub fn rest_all(&mut self, now: Instant) {
         let politeness = &self.settings.politeness;
         let delays = [politeness.host_delay, politeness.site_delay, politeness.ip_delay, politeness.group_delay];
         self.hosts.rests().rest_all(now, delays.into_iter().max().unwrap_or_default());
     }
 
-    /// A random number, of the crawl's own randomness.
+    /// A random number from the crawl's own generator.
     fn draw(&mut self) -> u64 {
         self.draws += 1;
         xxh3_64_with_seed(&self.draws.to_le_bytes(), self.settings.rng_seed)
     }
 
-    /// An earlier run has noted that a host is to be left alone.
+    /// An earlier run has noted that a host must be left alone.
     pub fn rest(&mut self, now: Instant, rest: &Rest) {
         let politeness = &self.settings.politeness;
         let asked = rest.until.since(now).min(politeness.retry_after_max.max(politeness.crawl_delay_max));
         let until = now + asked.max(rest.crawl_delay.min(politeness.crawl_delay_max));
         self.hosts.rests().rest(&rest.host, until);
-        // An odd port that asked for itself alone: where hosts are on several shards, these know nothing of its origins.
+        // An odd port with a rest of its own: if hosts are on several shards, these do not know its origins.
         let origin = rest.host.contains("://").then(|| Url::parse(&rest.host).ok()).flatten();
         if origin.is_none() {
             self.hosts.rests().note_trouble(&rest.host, !rest.health.troubles.is_empty());
@@ -430,7 +432,7 @@ impl Frontier {
         }
     }
 
-    /// Lets hosts of other shards rest, but for those that are being asked.
+    /// Lets hosts of other shards rest, except those with requests in flight.
     fn tell_rests(&mut self, now: Instant) {
         let Frontier { ledger, untold_rests, .. } = self;
         untold_rests.retain(|key, until| *until > now && !ledger.rest(*key, now, *until));
@@ -441,15 +443,15 @@ impl Frontier {
         self.rests.drain(..)
     }
 
-    /// Whether a host is left alone for so long that it is noted. The double delay of a new host is not worth a line: it is new again
-    /// in the next run.
+    /// Whether a host rests long enough for a note. The double delay of a new host is not worth a line: it is new
+    /// again in the next run.
     fn rests_long(&self, id: HostId, now: Instant) -> bool {
         let pace = &self.hosts[id].pace;
         pace.asked_until() > now + pace.usual_delay(&self.settings.politeness) * 2
     }
 
-    /// Notes how a host does, and how long it is left alone where that is for longer than usual, as another run keeps
-    /// the usual delay anyway; but for the operator's hours, which another run may have otherwise.
+    /// Notes how a host does, and how long it rests if that is longer than usual, as another run keeps the usual
+    /// delay anyway. The operator's hours are not noted: another run may have others.
     fn note_rest(&mut self, id: HostId, now: Instant) {
         let pace = &self.hosts[id].pace;
         let usual = now + pace.usual_delay(&self.settings.politeness);
@@ -462,8 +464,8 @@ impl Frontier {
         self.rests.push(Rest { host: host.name.clone(), crawl_delay, until, health });
     }
 
-    /// Notes how long odd ports are left alone which speak for themselves. Where hosts are on several shards, these know nothing of
-    /// its origins in the next run, and keep it for the whole host.
+    /// Notes the rests of odd ports that have rests of their own. If hosts are on several shards, these do not know
+    /// its origins in the next run, and keep the rest for the whole host.
     fn note_origin_rests(&mut self, now: Instant, id: HostId) {
         if self.settings.shares_hosts {
             return self.note_rest(id, now);
@@ -480,7 +482,7 @@ impl Frontier {
         self.hosts.active() == self.hosts.resting() && self.outside.is_empty() && self.crossing.is_empty()
     }
 
-    /// How many hosts wait for what.
+    /// The number of hosts per kind of wait.
     pub fn awaited(&self) -> Waits {
         self.hosts.waits()
     }
@@ -490,7 +492,7 @@ impl Frontier {
         self.queued
     }
 
-    /// Hosts met; one that was forgotten meanwhile counts each time.
+    /// Hosts found; one that was forgotten meanwhile counts each time.
     pub fn hosts(&self) -> u64 {
         self.hosts.met()
     }
@@ -500,8 +502,8 @@ impl Frontier {
         (self.hosts.active() - self.hosts.resting()) as u64
     }
 
-    /// Brings the first of the ready hosts to the front that `is_better` names, of so many as are looked at in one turn; whether there
-    /// is one.
+    /// Moves the first ready host for which `is_better` holds to the front, among as many as one turn looks at;
+    /// returns whether there is one.
     pub fn prefer(&mut self, now: Instant, is_better: impl Fn(&str) -> bool) -> bool {
         self.wake(now);
         self.ready.prefer(STEPS_MAX, |id| is_better(&self.hosts[id].name))
@@ -535,12 +537,13 @@ impl Frontier {
         self.hosts.len()
     }
 
-    /// So many lookups may begin from now on; `None`: as many as there are places. A host whose old address may serve goes on.
+    /// Sets how many lookups may begin from now on; `None`: as many as there are slots. A host whose old address may
+    /// serve continues.
     pub fn limit_lookups(&mut self, left: Option<usize>) {
         self.lookups.limit(left);
     }
 
-    /// Names that are asked for now: `Resolve` jobs under way.
+    /// Name lookups in flight: `Resolve` jobs.
     pub fn resolving(&self) -> usize {
         self.lookups.in_flight()
     }
@@ -555,7 +558,7 @@ impl Frontier {
         self.rules_cache.bytes()
     }
 
-    /// Makes a host ready, now or at `at`. One whose name is blocked waits for nothing: its URLs end.
+    /// Makes a host ready, now or at `at`. A host whose name is blocked does not wait: its URLs end.
     fn schedule(&mut self, id: HostId, now: Instant, at: Instant) {
         if at <= now || self.scope.blocks().blocks_host(&self.hosts[id].name) {
             self.make_ready(id);
@@ -603,30 +606,30 @@ impl Frontier {
     }
 }
 
-/// Under which name a host is known: the dot at the end makes no other host, so no second queue either.
+/// The name under which a host is known: a trailing dot does not make another host or a second queue.
 pub(crate) fn host_key(name: &str) -> &str {
     name.strip_suffix('.').filter(|name| !name.is_empty()).unwrap_or(name)
 }
 
-/// Rests that other shards are not told of yet: so many hosts may be asked at once when a run begins.
+/// Rests not yet sent to other shards: this many hosts may have requests in flight when a run begins.
 const UNTOLD_RESTS_MAX: usize = 4_096;
 /// A block of a host's queue is closed at this length.
 const BLOCK_BYTES: usize = 32 * 1024;
 /// A tail shorter than this stays in memory whatever the pressure.
 const SHORT_TAIL_BYTES: usize = 512;
-/// Length below which a row is not searched for entries that were overtaken.
+/// Below this length a queue is not searched for stale entries.
 const STALE_ENTRIES_MIN: usize = 1_024;
-/// Work between two turns of the sockets: two milliseconds. The verdict that ends it, and what is said
-/// about use then, may take `VERDICT_FUEL` more each.
+/// Work between two turns of the sockets: two milliseconds. The verdict that ends it and the usage check that follows
+/// may each take another `VERDICT_FUEL`.
 const TURN_FUEL: u64 = 1 << 22;
-/// To end a URL without a request, and to record that: some 15 microseconds.
+/// Cost of ending a URL without a request and recording that: some 15 microseconds.
 const SETTLE_WORK: u64 = 32_768;
-/// Instants of the calendar that are looked at per call of `next_job`.
+/// Calendar entries looked at per call of `next_job`.
 const WAKES_MAX: usize = 2_048;
 /// Hosts looked at per call of `next_job`.
 const STEPS_MAX: usize = 256;
-/// A site has at most so many times as many hosts, fetches and lookups as are free.
+/// A site has at most this many times as many hosts, fetches and lookups as are free.
 const TIMES_FREE: u64 = 3;
-/// Places in which the fetches and lookups of sites are counted.
+/// Buckets in which the fetches and lookups of sites are counted.
 const SHARE_PLACES: usize = 4_096;
 const LOOK_PAUSE_MIN: Duration = Duration::from_millis(10);

@@ -1,16 +1,18 @@
 //! One origin of a host, and what its robots.txt says.
 //!
-//! Decides: what is known of robots.txt is one state; on the way of its redirects an origin knows where it looks now and
-//! how many hops that took. Tries are counted for each hop, and a hop is never taken back, so the way ends.
-//! A way that comes back to where it has been is begun once more, as servers send clients around until these return a cookie
-//! (RFC 6265). If it comes back again, that is a failure like others.
-//! URLs of an origin whose robots.txt is not to be had are parked apart, so that `http` does not wait for `https`.
-//! Rules that were good are kept past their time: while robots.txt cannot be had they hold for `robots.stale_max` more (RFC 9309
-//! section 2.3.1.4), and then everything is forbidden. Where nobody listens, robots.txt is tried again sooner than
-//! where nothing comes. After 30 days without a robots.txt the RFC would have it count as missing; here it
-//! never does: a server that fails for a month permits nothing by that. Where there was no file there is no copy.
-//! Invariants: rules were fetched before anything is allowed.
-//! Limits: parked URLs are bounded by the constants below; what exceeds them waits in place.
+//! Decides: the state of robots.txt is one value. While ringcrawl follows its redirects, an origin records the
+//! current target and the number of hops. Attempts are counted per hop. A hop is never undone, so every redirect
+//! chain ends.
+//! A chain that returns to a URL it has visited is restarted once, because servers send clients in circles until they
+//! return a cookie (RFC 6265). If it loops again, that is a failure like any other.
+//! URLs of an origin whose robots.txt is unavailable are parked separately, so that `http` does not wait for `https`.
+//! Good rules are kept after they expire: while robots.txt is unavailable they hold for another `robots.stale_max`
+//! (RFC 9309 section 2.3.1.4). After that everything is forbidden. If the connection is refused, robots.txt is
+//! retried sooner than if the server does not respond. After 30 days without a robots.txt the RFC treats it as
+//! missing. ringcrawl never does: a server that fails for a month does not thereby permit anything. If there was no
+//! file, there is no copy.
+//! Invariants: nothing is allowed before rules were fetched.
+//! Limits: parked URLs are bounded by the constants below; URLs over the bound wait in place.
 
 use std::rc::Rc;
 
@@ -35,73 +37,73 @@ pub struct Origin {
     scheme: Scheme,
     port: u16,
     robots: Robots,
-    /// Where its robots.txt redirects to; `None` while it was not sent anywhere.
+    /// Where its robots.txt redirects to; `None` if it was not redirected.
     way: Option<Box<Way>>,
-    /// The last rules that were good, once their time is over.
+    /// The last good rules, once they have expired.
     last_good: Option<Box<LastGood>>,
-    /// Tries that failed, at the file where it looks now.
+    /// Failed attempts at the file it currently looks at.
     attempts: u8,
-    /// How often the redirects of its robots.txt have led back to where they had been.
+    /// How often the redirects of its robots.txt have looped.
     bounces: u8,
-    /// What its robots.txt asked for last, also after the rules have left memory; zero: nothing.
+    /// The last Crawl-delay in its robots.txt, kept after the rules have left memory; zero: none.
     crawl_delay: Duration,
     /// URLs that wait for robots.txt.
     parked: Fifo,
     /// Its failures in a row.
     pub streak: FailureStreak,
     has_answered: bool,
-    /// Responses that were no complaint, as far as they are counted.
+    /// Responses that were not complaints, up to the counter's limit.
     fine: u16,
-    /// What went wrong last, unless it has gone well since.
+    /// The last problem, unless a request has succeeded since.
     pub trouble: Option<Box<Trouble>>,
 }
 
-/// What an origin's robots.txt says.
+/// The state of an origin's robots.txt.
 #[derive(Debug)]
 enum Robots {
     /// Not fetched.
     Unknown,
-    /// Fetched; `used` once a page was judged by it, or none waits that could be.
+    /// Fetched; `used` once a page was judged by it, or no page is waiting that could be.
     Known { rules: Rc<CachedRules>, until: Instant, used: bool },
-    /// Not to be had; asked again at the instant given, everything forbidden until then.
+    /// Unavailable; queried again at the given instant, and everything is forbidden until then.
     Unreachable { again: Instant, why: Failure },
-    /// Not to be had after all tries; URLs end as `why`.
+    /// Unavailable after all attempts; URLs end as `why`.
     Refused { until: Instant, why: Failure },
-    /// Another file was asked for; who answers wakes the host. `is_noted` says whether anybody will.
+    /// Another file was requested; its answer wakes the host. `is_noted` tells whether an answer will come.
     Asked { again: Instant, is_noted: bool },
 }
 
-/// Rules whose time is over.
+/// Rules that have expired.
 #[derive(Debug)]
 struct LastGood {
     rules: Rc<CachedRules>,
-    /// They may be used until then, while there are no others to be had.
+    /// They may be used until then, while no newer rules are available.
     until: Instant,
 }
 
-/// A way of redirects, or to the shard that has the host's robots.txt.
+/// A redirect chain, or a request to the shard that has the host's robots.txt.
 #[derive(Debug)]
 struct Way {
-    /// Where it leads, as far as is known.
+    /// The current target, as known so far.
     target: Url,
-    /// Redirects to there.
+    /// Redirects that led there.
     hops: u8,
-    /// Where they led before.
+    /// Earlier targets.
     passed: Vec<Url>,
-    /// Until when all of these hold.
+    /// Until when all of these are valid.
     until: Instant,
 }
 
-/// What robots.txt says of a URL.
+/// The verdict of robots.txt on a URL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// It may be fetched.
     Allowed,
     /// It ends like this.
     Settle(Failure),
-    /// The origin's own robots.txt is to be fetched.
+    /// The origin's own robots.txt must be fetched.
     Fetch,
-    /// The file is to be asked for where robots.txt redirects to.
+    /// The file that robots.txt redirects to must be requested.
     Ask,
     /// Nothing is known before this instant.
     Wait(Instant),
@@ -112,21 +114,21 @@ pub enum Verdict {
 pub enum RulesStep {
     /// Nothing more.
     Settled,
-    /// It asks for this file.
+    /// It requests this file.
     Ask(Url),
-    /// Its way has come back to where it had been, and is begun once more: what these files said may be otherwise now.
+    /// The redirects have looped, and the chain is restarted: these files may say something else now.
     Again(Vec<Url>),
 }
 
 impl Origin {
-    /// The origin of `url`, of which nothing is known.
+    /// The origin of `url`, about which nothing is known.
     pub fn new(url: &Url) -> Origin {
         let (scheme, port) = (url.scheme(), url.port());
         let streak = FailureStreak::default();
         Origin::remembered(OriginRecord { scheme, port, has_answered: false, streak, trouble: None })
     }
 
-    /// One of a host that was forgotten.
+    /// An origin of a host that was forgotten.
     pub fn remembered(record: OriginRecord) -> Origin {
         let OriginRecord { scheme, port, has_answered, streak, trouble } = record;
         Origin {
@@ -146,26 +148,26 @@ impl Origin {
         }
     }
 
-    /// What outlives its host in memory.
+    /// The part that outlives its host in memory.
     pub fn record(&self) -> OriginRecord {
         let Origin { scheme, port, has_answered, streak, .. } = *self;
         OriginRecord { scheme, port, has_answered, streak, trouble: self.trouble.clone() }
     }
 
-    /// It answered, with a complaint or without.
+    /// It answered; `has_complained` tells whether with a complaint.
     pub fn answered(&mut self, has_complained: bool) {
         self.has_answered = true;
         self.fine = self.fine.saturating_add(u16::from(!has_complained));
         self.streak.answered();
     }
 
-    /// How often it was answered well.
+    /// The number of good answers.
     pub fn fine(&self) -> u16 {
         self.fine
     }
 
-    /// Whether a complaint of it is its own, and not the host's, as long as `other` works: it has no default port, and has
-    /// answered well less often.
+    /// Whether a complaint counts only against this origin and not against the host, as long as `other` works. This
+    /// holds if it has no default port and has fewer good answers.
     pub fn is_beside(&self, other: &Origin) -> bool {
         self.is_odd() && other.works() && other.fine > self.fine
     }
@@ -175,7 +177,7 @@ impl Origin {
         self.port != self.scheme.default_port()
     }
 
-    /// Whether it answered when it was asked last.
+    /// Whether it answered the last request.
     pub fn works(&self) -> bool {
         self.has_answered && !self.streak.has_failed()
     }
@@ -185,7 +187,8 @@ impl Origin {
         !self.has_answered && self.is_odd()
     }
 
-    /// Whether little is lost when it is forgotten: an odd port that never answered, in no earlier run either, and has no rules.
+    /// Whether forgetting it loses little: an odd port that never answered, not even in an earlier run, and has no
+    /// rules.
     pub fn is_unproven(&self) -> bool {
         let is_new = self.streak.asked_until() == Instant::ZERO;
         self.is_stranger() && is_new && !matches!(self.robots, Robots::Known { .. })
@@ -210,12 +213,12 @@ impl Origin {
         Url::parse(&format!("{scheme}://{host}:{}/robots.txt", self.port)).ok()
     }
 
-    /// The Crawl-delay that its robots.txt asks for; zero: none. It holds until there is another robots.txt.
+    /// The Crawl-delay in its robots.txt; zero: none. It holds until there is another robots.txt.
     pub fn crawl_delay(&self) -> Duration {
         self.crawl_delay
     }
 
-    /// The rules that it holds, also those that are only used when there are no others to be had.
+    /// Its current rules, including expired ones that are used only while no others are available.
     pub fn rules(&self) -> Option<&CachedRules> {
         match &self.robots {
             Robots::Known { rules, .. } => Some(rules),
@@ -223,16 +226,17 @@ impl Origin {
         }
     }
 
-    /// What robots.txt says about the use of `url`, which may be fetched; what it takes to find out is taken off `work`.
+    /// What robots.txt says about the use of `url`, which may be fetched. The cost of finding out is taken from
+    /// `fuel`.
     pub fn usage(&self, url: &Url, fuel: &mut Fuel) -> Option<Box<Usage>> {
-        // As much as for a verdict, whatever that took: where there is less, every use would be denied.
+        // As much as for a verdict, whatever that took: with less, every use would be denied.
         let mut own = Fuel::new(VERDICT_FUEL);
         let usage = self.rules()?.usage(url.path_and_query(), &mut own).map(Box::new);
         fuel.spend(VERDICT_FUEL - own.left());
         usage
     }
 
-    /// What robots.txt says of `url`; what it takes to find out is taken off `work`.
+    /// What robots.txt says about `url`. The cost of finding out is taken from `fuel`.
     pub fn verdict(&mut self, url: &Url, now: Instant, settings: &Settings, fuel: &mut Fuel) -> Verdict {
         self.expire(now, settings.robots.stale_max);
         match &self.robots {
@@ -255,8 +259,8 @@ impl Origin {
         }
     }
 
-    /// Takes what the file says that the rules are looked for in now. `own` is the origin's own robots.txt, and `may_act`
-    /// the instant at which its host may be asked again: verdicts that forbid hold for longer.
+    /// Takes the content of the file in which the rules are currently looked up. `own` is the origin's own
+    /// robots.txt, and `may_act` the instant at which its host may be queried again: verdicts that forbid outlast it.
     pub fn learn(
         &mut self,
         now: Instant,
@@ -295,7 +299,7 @@ impl Origin {
             RobotsResult::Unreachable(why) => self.refuse(may_act + settings.robots.ttl, ending(why)),
             RobotsResult::Refused(why) if hops == 0 => self.refuse(until, why),
             RobotsResult::Refused(why) => {
-                // Another host's TLS is not what is wrong with this one.
+                // Another host's TLS error is not this host's fault.
                 let why = if why.is_of_tls() { Failure::RobotsUnreachable } else { why };
                 self.refuse(until.max(may_act + settings.robots.retry_delay), why);
             }
@@ -303,8 +307,8 @@ impl Origin {
         RulesStep::Settled
     }
 
-    /// The redirects have come back to where they had been. May a cookie that they set open the way: it is begun once more, at once,
-    /// and then as often as after other failures.
+    /// The redirects have looped. A cookie that they set might break the loop, so the chain is restarted once
+    /// immediately, and then as often as after other failures.
     fn bounced(&mut self, may_act: Instant, settings: &Settings) -> RulesStep {
         let way = self.way.take();
         let wait = if self.bounces == 0 { Duration::ZERO } else { settings.robots.retry_delay };
@@ -320,24 +324,24 @@ impl Origin {
         RulesStep::Again(way.map(|way| way.onward()).unwrap_or_default())
     }
 
-    /// Waits for what the file says that it asked for; `is_noted` says whether anybody will tell.
+    /// Waits for the content of the requested file; `is_noted` tells whether an answer will come.
     pub fn wait(&mut self, again: Instant, is_noted: bool) {
         self.robots = Robots::Asked { again, is_noted };
     }
 
-    /// Another shard fetches its robots.txt for all.
+    /// Another shard fetches its robots.txt for all shards.
     pub fn look_at_home(&mut self, own: &Url) {
         self.way = Some(Box::new(Way { target: own.clone(), hops: 0, passed: Vec::new(), until: Instant::NEVER }));
     }
 
-    /// Whether it waits for what `url` says.
+    /// Whether it waits for the content of `url`.
     pub fn waits_for(&self, url: &Url) -> bool {
         matches!(self.robots, Robots::Asked { is_noted: true, .. })
             && self.way.as_ref().is_some_and(|way| way.target == *url)
     }
 
-    /// While its robots.txt cannot be had: when it is asked for again, if it is, how many tries it has had, and where
-    /// it was sent for it.
+    /// While its robots.txt is unavailable: when it is queried again, if ever, the number of attempts, and the URL it
+    /// was redirected to.
     pub fn without_robots(&self) -> Option<(Option<Instant>, u8, Option<&Url>)> {
         let target = self.way.as_ref().filter(|way| way.hops > 0).map(|way| &way.target);
         match self.robots {
@@ -347,13 +351,13 @@ impl Origin {
         }
     }
 
-    /// The file to ask for, and whether somebody has promised to tell what it says.
+    /// The file to request, and whether an answer is already promised.
     pub fn asks_for(&self) -> Option<(Url, bool)> {
         let is_noted = matches!(self.robots, Robots::Asked { is_noted: true, .. });
         self.way.as_ref().map(|way| (way.target.clone(), is_noted))
     }
 
-    /// Whether its own robots.txt is to be fetched.
+    /// Whether its own robots.txt must be fetched.
     pub fn wants_own(&self, now: Instant) -> bool {
         match &self.robots {
             Robots::Unknown => true,
@@ -362,12 +366,12 @@ impl Origin {
         }
     }
 
-    /// What its own robots.txt said, if that is still known.
+    /// What its own robots.txt said, if still known.
     pub fn own_finding(&self, now: Instant) -> Option<Finding> {
         if self.way.is_some() {
             return None;
         }
-        // Old rules that are used for want of new ones are none for others, who have their own.
+        // Expired rules in use for lack of newer ones are not passed to other origins, which have their own.
         let is_old = |rules| self.last_good.as_ref().is_some_and(|good| Rc::ptr_eq(&good.rules, rules));
         let (result, until) = match &self.robots {
             Robots::Known { rules, until, .. } if is_old(rules) => {
@@ -381,17 +385,17 @@ impl Origin {
         (until > now).then_some((result, until))
     }
 
-    /// Everything is forbidden until `until`, and ends as `why`.
+    /// Everything is forbidden until `until` and ends as `why`.
     pub fn refuse(&mut self, until: Instant, why: Failure) {
         self.robots = Robots::Refused { until, why };
     }
 
-    /// robots.txt is to be asked for anew. What it said last is kept for the case that there is no answer.
+    /// robots.txt must be fetched again. Its last content is kept in case there is no answer.
     pub fn forget(&mut self) {
         (self.robots, self.way, self.attempts, self.bounces) = (Robots::Unknown, None, 0, 0);
     }
 
-    /// The rules are to leave memory.
+    /// The rules leave memory.
     pub fn drop_rules(&mut self) {
         self.last_good = None;
         if matches!(self.robots, Robots::Known { .. }) {
@@ -399,14 +403,14 @@ impl Origin {
         }
     }
 
-    /// A URL was judged by the rules, or none waits for them any more.
+    /// A URL was judged by the rules, or no URL waits for them any more.
     pub fn note_use(&mut self) {
         if let Robots::Known { used, .. } = &mut self.robots {
             *used = true;
         }
     }
 
-    /// Whether a URL was judged by the rules that it holds.
+    /// Whether a URL was judged by its current rules.
     pub fn has_served(&self) -> bool {
         match self.robots {
             Robots::Known { used, .. } => used,
@@ -414,7 +418,7 @@ impl Origin {
         }
     }
 
-    /// Until when nothing of this origin can be fetched; `None` when something can be tried now.
+    /// The instant until which nothing of this origin can be fetched; `None` if something can be tried now.
     pub fn waits_until(&self, now: Instant) -> Option<Instant> {
         match &self.robots {
             Robots::Unreachable { again, .. } | Robots::Asked { again, .. } if *again > now => Some(*again),
@@ -422,7 +426,7 @@ impl Origin {
         }
     }
 
-    /// Parks a URL until robots.txt is known, if there is room; says how many bytes that takes.
+    /// Parks a URL until robots.txt is known, if there is room; returns the bytes that this takes.
     pub fn park(&mut self, ticket: Ticket, url: &Url, has_room: bool) -> Option<u64> {
         let bytes_max = if has_room { PARKED_BYTES_MAX } else { PARKED_BYTES_MIN };
         (self.parked.bytes_left() < bytes_max).then(|| {
@@ -431,7 +435,7 @@ impl Origin {
         })
     }
 
-    /// Takes the oldest of the parked URLs.
+    /// Takes the oldest parked URL.
     pub fn unpark(&mut self) -> Option<(Ticket, String)> {
         self.parked.pop()
     }
@@ -447,19 +451,19 @@ impl Origin {
         (self.last_good, self.attempts, self.bounces) = (None, 0, 0);
     }
 
-    /// robots.txt cannot be had, and is asked for again at `again`: until then what it said last holds, if it may still be used
-    /// when the host may be asked at all, from `may_act` on. Whether it does.
+    /// robots.txt is unavailable, and is queried again at `again`. Until then its last content holds, provided it may
+    /// still be used when the host may next be queried, from `may_act` on. Returns whether it does.
     fn use_last_good(&mut self, may_act: Instant, again: Instant, settings: &Settings) -> bool {
         let Some(good) = self.last_good.as_ref().filter(|good| good.until > may_act) else { return false };
-        // However long the delay is, a page comes between two tries.
+        // However long the delay is, at least one page comes between two attempts.
         let until = again.max(may_act + settings.robots.retry_delay).min(good.until);
         self.robots = Robots::Known { rules: Rc::clone(&good.rules), until, used: true };
         (self.way, self.attempts, self.bounces) = (None, 0, 0);
         true
     }
 
-    /// Forgets a robots.txt that is too old. One that no page was judged by yet is kept a while longer while one waits: where a
-    /// delay is longer than `robots.ttl`, nothing but robots.txt would ever be fetched otherwise.
+    /// Forgets a robots.txt that is too old. One that has not judged a page yet is kept a while longer if a page
+    /// waits: with a delay longer than `robots.ttl`, ringcrawl would otherwise fetch nothing but robots.txt.
     fn expire(&mut self, now: Instant, stale_max: Duration) {
         let is_old = match self.robots {
             Robots::Known { until, used, .. } => until <= now && (used || until + UNUSED_FOR <= now),
@@ -471,7 +475,7 @@ impl Origin {
         {
             self.last_good = Some(Box::new(LastGood { rules: Rc::clone(rules), until: *until + stale_max }));
         }
-        // Rules that are used past their time already get no more of it.
+        // Rules that are already used past their expiry get no further extension.
         self.last_good.take_if(|good| good.until <= now);
         if is_old {
             self.forget();
@@ -484,7 +488,7 @@ impl Way {
         self.target == *url || self.passed.contains(url)
     }
 
-    /// All where it led, for the way that goes on from there.
+    /// All earlier targets, for the chain that continues from there.
     fn onward(self) -> Vec<Url> {
         let Way { target, mut passed, .. } = self;
         passed.push(target);
@@ -492,14 +496,14 @@ impl Way {
     }
 }
 
-/// How URLs end whose robots.txt could not be had for this reason.
+/// How URLs end whose robots.txt was unavailable for this reason.
 fn ending(why: Failure) -> Failure {
     if why == Failure::ConnectRefused { Failure::RobotsUnreachable } else { why }
 }
 
-/// How long a robots.txt is not asked for again after a failure, so many `attempts` after the first. Where nobody
-/// listens that is sooner, as a server that starts again is there within minutes: as after the third
-/// and fourth try of a page.
+/// How long a robots.txt is not queried again after a failure, `attempts` after the first. If the connection is
+/// refused, the wait is shorter, because a restarting server is back within minutes: it is the wait after the third
+/// and fourth attempt at a page.
 pub fn robots_wait(why: Failure, attempts: u8, settings: &Settings) -> Duration {
     let usual = settings.robots.retry_delay;
     match why {
@@ -508,15 +512,16 @@ pub fn robots_wait(why: Failure, attempts: u8, settings: &Settings) -> Duration 
     }
 }
 
-/// Whether nobody waits for so long.
+/// Whether the delay is too long to wait for.
 fn is_too_long(crawl_delay: Duration, politeness: &Politeness) -> bool {
     politeness.crawl_delay_above == CrawlDelayAbove::Skip && crawl_delay > politeness.crawl_delay_max
 }
 
-/// How long rules that were not used yet outlast their time while URLs wait. The longest delay is a day, but hosts that share a site, an address or an
-/// operator have turns as much rarer as there are of them; as long as `robots.stale_max` may be.
+/// How long unused rules outlast their expiry while URLs wait. The longest delay is a day, but hosts that share a
+/// site, an address or an operator get turns less often, in proportion to their number. The bound is the largest
+/// value of `robots.stale_max`.
 const UNUSED_FOR: Duration = Duration::from_secs(30 * 86_400);
-/// Bytes of URLs that wait apart for an origin's robots.txt.
+/// Bytes of URLs parked for an origin's robots.txt.
 const PARKED_BYTES_MAX: usize = 64 * 1024;
 /// The same while the frontier's memory is over its bound.
 const PARKED_BYTES_MIN: usize = 4 * 1024;

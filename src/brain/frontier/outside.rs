@@ -1,11 +1,11 @@
 //! URLs whose host is not in memory and has no room there.
 //!
-//! Decides: they wait in [`LANES`] lanes, by a key of their site, and lanes take turns; a lane is one queue for all its
-//! hosts, which goes to disk ([`Overflow`]), first in, first out. One comes in when there is room, and its site is within its
-//! share of the hosts or its host is at work; until then it waits at its lane's door, and its lane behind it. So a site over
-//! its share holds up the few that wait in its lane, and nobody else.
-//! Invariants: URLs of a site stand in one lane, so each host's come in in their order.
-//! Limits: a block of each lane in memory at most, less where the frontier's memory is over its bound.
+//! Decides: they wait in [`LANES`] lanes, by a key of their site, and lanes take turns. A lane is one FIFO queue for
+//! all its hosts, which goes to disk ([`Overflow`]). A URL comes in when there is room, and its site is within its
+//! share of the hosts or its host is at work. Until then it waits at its lane's door, and its lane behind it. So a
+//! site over its share holds up only the few URLs that wait in its lane.
+//! Invariants: URLs of a site are in one lane, so each host's URLs come in in their order.
+//! Limits: at most a block of each lane in memory, less while the frontier's memory is over its bound.
 
 use super::Frontier;
 use super::kind_evidence::is_advised_against;
@@ -25,7 +25,7 @@ pub struct OutsideLanes {
     next: usize,
     /// The number of the first lane, for blocks that come back.
     first: u16,
-    /// All lanes were looked at, and nobody could come in; nothing has changed since.
+    /// All lanes were looked at, and no URL could come in; nothing has changed since.
     is_held_up: bool,
 }
 
@@ -33,14 +33,14 @@ pub struct OutsideLanes {
 struct Lane {
     queue: Overflow,
     door: Option<Waiting>,
-    /// URLs by their site's key: who has some here must not overtake them.
+    /// The number of URLs by their site's key: later URLs of a site must not overtake these.
     by_site: Option<Box<[u32; SITES_PER_LANE]>>,
 }
 
 /// A URL that waits outside.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Waiting {
-    /// Which.
+    /// The URL.
     pub url: Url,
     /// Its site.
     pub site: SiteKey,
@@ -48,19 +48,19 @@ pub struct Waiting {
     pub ticket: Ticket,
 }
 
-/// What came of a look at the lane whose turn it is.
+/// The result of a look at the lane whose turn it is.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Look {
     /// This one comes in.
     In(Waiting),
-    /// Nobody of this lane, for now.
+    /// No URL of this lane, for now.
     Nobody,
-    /// So many URLs were in a block that was damaged.
+    /// This many URLs were in a damaged block.
     Lost(u64),
 }
 
 impl OutsideLanes {
-    /// No URL; the first lane has this number.
+    /// Empty lanes; the first lane has this number.
     pub fn new(first: u16) -> OutsideLanes {
         let lanes = (0..LANES).map(|_| Lane::default()).collect();
         OutsideLanes { lanes, urls: 0, ram_bytes: 0, next: 0, first, is_held_up: false }
@@ -71,12 +71,12 @@ impl OutsideLanes {
         self.urls
     }
 
-    /// Whether nobody waits.
+    /// Whether no URL waits.
     pub fn is_empty(&self) -> bool {
         self.urls == 0
     }
 
-    /// Whether somebody may be able to come in.
+    /// Whether a URL may be able to come in.
     pub fn is_ready(&self) -> bool {
         self.urls > 0 && !self.is_held_up
     }
@@ -86,7 +86,7 @@ impl OutsideLanes {
         self.ram_bytes
     }
 
-    /// Whether URLs of `site` may wait here: two sites can be taken for one.
+    /// Whether URLs of `site` may wait here: two sites can share a counter.
     pub fn has_of(&self, site: SiteKey) -> bool {
         let (lane, place) = place_of(site);
         self.urls > 0 && self.lanes[lane].by_site.as_ref().is_some_and(|urls| urls[place] > 0)
@@ -97,7 +97,7 @@ impl OutsideLanes {
         self.is_held_up = false;
     }
 
-    /// Nobody can come in before something changes.
+    /// No URL can come in before something changes.
     fn hold_up(&mut self) {
         self.is_held_up = true;
     }
@@ -115,8 +115,8 @@ impl OutsideLanes {
         self.is_held_up &= lane.door.is_some();
     }
 
-    /// Looks who is at the door of the lane whose turn it is, and lets it in if it may come; then it is the next lane's turn.
-    /// `key` says a URL's site.
+    /// Looks at the door of the lane whose turn it is, and lets its URL in if it may come; then it is the next lane's
+    /// turn. `key` returns a URL's site.
     pub fn look(
         &mut self,
         spool: &mut Spool,
@@ -155,7 +155,7 @@ impl Lane {
     ) -> Look {
         while self.door.is_none() && self.queue.is_ready() {
             match self.queue.pop(index, spool) {
-                // Every text in a queue came out of a `Url`; one that does not parse again was damaged on disk.
+                // Every text in a queue came from a `Url`; one that does not parse again was damaged on disk.
                 Next::Url(ticket, text) => match Url::from_canonical(&text) {
                     Ok(url) => self.door = Some(Waiting { site: key(&url), url, ticket }),
                     Err(_) => return Look::Lost(1),
@@ -187,8 +187,8 @@ impl Frontier {
         self.memory.grew(self.outside.ram_bytes());
     }
 
-    /// Whether a URL waits until this shard has nothing else: it is another shard's, where shards cross over (`exchange.mode`), or
-    /// its page advised against it in such a crawl.
+    /// Whether a URL waits until this shard has nothing else to do: it belongs to another shard, where shards cross
+    /// over (`exchange.mode`), or its page advised against it in such a crawl.
     pub(super) fn waits_to_cross(&self, ticket: Ticket) -> bool {
         self.settings.crosses_over && is_advised_against(ticket.depth)
     }
@@ -206,14 +206,14 @@ impl Frontier {
         self.crossing.is_ready() && self.crossed < CROSSED_MAX && self.queued <= waiting + self.crossed
     }
 
-    /// A URL with these bits of `Hops` is over.
+    /// A URL with these bits of `Hops` has ended.
     pub(super) fn is_over(&mut self, depth: u16) {
         if self.settings.crosses_over && is_advised_against(depth) {
             self.crossed = self.crossed.saturating_sub(1);
         }
     }
 
-    /// Lets some come in from outside; whether any did.
+    /// Lets some URLs come in from outside; returns whether any did.
     pub(super) fn let_in(&mut self, now: Instant, spool: &mut Spool) -> bool {
         while self.may_cross() {
             self.let_one_cross(now, spool);
@@ -247,7 +247,7 @@ impl Frontier {
         came_in > 0
     }
 
-    /// The next of those that wait until there is nothing else.
+    /// Takes the next URL that waits until there is nothing else to do.
     fn let_one_cross(&mut self, now: Instant, spool: &mut Spool) {
         for _ in 0..LANES {
             let before = self.crossing.ram_bytes();
@@ -278,7 +278,7 @@ impl Frontier {
         self.crossing.hold_up();
     }
 
-    /// A block of those outside came back.
+    /// A block of the lanes came back.
     pub fn returned_outside(&mut self, lane: u16, batch: WaitingUrls) {
         self.memory.grew(batch.ram_bytes() as u64);
         let lanes = if usize::from(lane) < LANES { &mut self.outside } else { &mut self.crossing };
@@ -286,13 +286,13 @@ impl Frontier {
     }
 }
 
-/// The lane of a site, and its place there.
+/// The lane of a site, and its counter there.
 fn place_of(site: SiteKey) -> (usize, usize) {
     let place = site.place_among(LANES * SITES_PER_LANE);
     (place / SITES_PER_LANE, place % SITES_PER_LANE)
 }
 
-/// A site over its share holds up one of so many others that wait outside.
+/// A site over its share holds up one in this many of the other URLs that wait outside.
 pub(super) const LANES: usize = 64;
 const SITES_PER_LANE: usize = 1_024;
 /// URLs that cross over at once.

@@ -1,8 +1,8 @@
 //! One lane of the URLs that wait outside ([`super::outside`]).
 //!
-//! Decides: they wait in one queue for all hosts, which goes to disk, and come out first in, first out. One queue needs no
-//! record of a host, and each URL in it is written and read once.
-//! Limits: a block in memory at most, less where the frontier's memory is over its bound.
+//! Decides: the URLs wait in one FIFO queue for all hosts, which goes to disk. One queue needs no record of a host,
+//! and each URL in it is written and read once.
+//! Limits: at most one block in memory, less while the frontier's memory is over its bound.
 
 use super::queue::{HostQueue, Refill};
 use super::waiting::{Ticket, WaitingUrls};
@@ -17,19 +17,19 @@ pub struct Overflow {
     urls: u64,
 }
 
-/// What came out of the queue.
+/// An item taken from the queue.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Next {
     /// A URL, as its text, with its ticket.
     Url(Ticket, String),
     /// Nothing yet: ask again, or a block must come back first.
     Later,
-    /// Nothing, although so many URLs should be there: they were in a block that was damaged.
+    /// Nothing, although this many URLs should be there: they were in a damaged block.
     Lost(u64),
 }
 
 impl Overflow {
-    /// Whether nobody waits.
+    /// Whether no URL waits.
     pub fn is_empty(&self) -> bool {
         self.urls == 0
     }
@@ -76,5 +76,5 @@ impl Overflow {
     }
 }
 
-/// A block is closed at this length, and comes back whole: there may be one of each lane.
+/// A block is closed at this length, and comes back whole: there may be one for each lane.
 const LANE_BLOCK_BYTES: usize = 8 * 1024;

@@ -1,11 +1,12 @@
-//! How a host waits for a turn that is taken, and is called when it has come.
+//! How a host waits for a taken turn, and is called when the turn has come.
 //!
-//! Decides: which turns a request needs ([`Frontier::turns_for`]); that a host which finds one of them taken is parked in that
-//! key's row ([`super::turn_queues`]); when the row is looked at again, and who is called then; what the end of a fetch says
-//! about its turns.
+//! Decides: which turns a request needs ([`Frontier::turns_for`]); that a host which finds one of them taken is
+//! parked in that key's row ([`super::turn_queues`]); when the row is looked at again, and which host is called then;
+//! what the end of a fetch says about its turns.
 //!
 //! Invariants: a parked host is in exactly one row; a row that is not empty has an instant in the calendar.
-//! Leaves to others: whose turn it is (`turn_queues`), whether a turn is free (the [`Ledger`](crate::politeness::Ledger)).
+//! Leaves to others: whose turn it is (`turn_queues`), whether a turn is free (the
+//! [`Ledger`](crate::politeness::Ledger)).
 
 use std::net::IpAddr;
 
@@ -23,14 +24,14 @@ use ringcrawl_base::time::{Duration, Instant};
 use ringcrawl_url::SiteKey;
 
 impl Frontier {
-    /// A fetch of a host ended; whether it met a wall, and whether it brought a page.
+    /// A fetch of a host ended; tells whether it met a wall, and whether it brought a page.
     pub(super) fn fetch_ended(&mut self, now: Instant, job: &FetchJob, met_wall: bool, is_fine: bool) {
         if self.places.gives_turns_back(job.id) {
             self.end_request(now, job, met_wall);
         } else if met_wall {
             job.turns.rest_after_wall(&self.ledger, now);
         }
-        // It may have when its end was held back.
+        // It may already have done so when its end was held back.
         let Some(turn) = self.places.gave_back(now, job.id) else { return };
         let site = self.hosts[job.host].site;
         if !self.places.is_slow(site) {
@@ -53,30 +54,31 @@ impl Frontier {
         self.ready.fetch_ended();
     }
 
-    /// The request of a job has ended, and what came waits to be read or to be judged. Its turns are given back now: their delays
-    /// count from here, and a claim does not outlast a long wait.
+    /// The request of a job has ended, and its response waits to be read or to be judged. Its turns are given back
+    /// now: their delays count from here, and a claim does not outlast a long wait.
     pub fn request_ended(&mut self, now: Instant, job: &FetchJob) {
         if self.places.gives_turns_back(job.id) {
             self.end_request(now, job, false);
         }
     }
 
-    /// Whether a host that was called has had its turns, or does without.
+    /// Notes whether a called host has used its turns, or does without them.
     pub(super) fn had_its_turns(&mut self, id: HostId, job: &Option<FetchJob>) {
         match (self.hosts[id].state(), job.as_ref().map(|job| job.kind)) {
-            // A long row of URLs that robots.txt forbids: it goes on with them soon, unless it stands among slow ones.
+            // A long run of URLs that robots.txt forbids: it continues with them soon, unless it waits among slow
+            // sites.
             (State::Ready, None) if !self.places.is_slow(self.hosts[id].site) => {}
             (State::Ready | State::Parked, None) | (_, Some(JobKind::Resolve)) => self.turn_queues.looks_up(id),
             _ => self.turn_queues.had_turn(id),
         }
     }
 
-    /// Calls the next of those that wait for `key`, as the calendar has it for `noted`.
+    /// Calls the next host that waits for `key`, as the calendar noted for `noted`.
     pub(super) fn call_to(&mut self, key: Key, now: Instant, noted: Instant) {
         let may_fetch = |id: HostId| self.places.may_take(self.hosts[id].site);
         let is_slow = |id: HostId| self.places.is_slow(self.hosts[id].site);
         if let Some(id) = self.turn_queues.awaited(key) {
-            // It may have become slow since it was called, and wait for a place.
+            // It may have become slow since it was called, and wait for a slot.
             if !may_fetch(id) || is_slow(id) && !self.turn_queues.keeps_place(key, id) {
                 self.turn_queues.is_late(id);
             }
@@ -102,7 +104,7 @@ impl Frontier {
         }
     }
 
-    /// Puts a host into the row of those that wait for a turn that is taken. Rows where it was called go on without it.
+    /// Puts a host into the row of a taken turn. Rows where it was called continue without it.
     pub(super) fn park(&mut self, id: HostId, now: Instant, TakenTurn { key, until }: TakenTurn) {
         self.hosts.park(id, waits::of_turn(key));
         let is_address = matches!(key, Key::Ipv4(_) | Key::Ipv6Net(_));
@@ -132,7 +134,7 @@ impl Frontier {
         }
     }
 
-    /// How often the first of those that wait for a turn looks whether it is free: no more rarely than the delay, so that no
+    /// How often the first host that waits for a turn checks whether it is free: at least once per delay, so that no
     /// part of it is lost.
     pub(super) fn look_pause(&self, key: Key) -> Duration {
         let politeness = &self.settings.politeness;
@@ -145,8 +147,8 @@ impl Frontier {
         delay.max(LOOK_PAUSE_MIN)
     }
 
-    /// The turns that a request of host `id` to `addr` needs: none, if it is the operator's own. Hosts of others at its address or of its
-    /// site keep their delays among themselves.
+    /// The turns that a request of host `id` to `addr` needs: none, if the host is the operator's own. Hosts of
+    /// others at its address or of its site keep their delays among themselves.
     pub(super) fn turns_for(&self, id: HostId, addr: IpAddr) -> Turns {
         let (site, politeness) = (self.hosts[id].site, &self.settings.politeness);
         if self.hosts[id].pace.is_mine() {
@@ -165,14 +167,14 @@ impl Frontier {
         ])
     }
 
-    /// The key of a host, where several shards may have URLs of it.
+    /// The key of a host, if several shards may have URLs of it.
     pub(super) fn host_key(&self, name: &str) -> Option<Key> {
         let hash = || xxh3_64_with_seed(name.as_bytes(), self.settings.rng_seed);
         self.settings.shares_hosts.then(|| Key::Host(hash()))
     }
 
-    /// What came of a job's request is known, or will not be soon: other shards may ask its host again when the delay is over that
-    /// all know of. After a complaint its rest holds for all.
+    /// The result of a job's request is known, or will not be soon: other shards may query its host again after the
+    /// delay that all shards know. After a complaint its rest holds for all.
     pub(super) fn release_host(&self, now: Instant, job: &FetchJob, has_complained: bool) {
         let pace = &self.hosts[job.host].pace;
         let rests = has_complained || pace.not_before() > now + pace.delay(&self.settings.politeness);
@@ -180,8 +182,8 @@ impl Frontier {
         job.turns.release_host(&self.ledger, job.deadline + HOLD_SLACK, pace.not_before() - own);
     }
 
-    /// How much longer a host is left alone after a request than other shards may know: one of them may have a robots.txt with another
-    /// Crawl-delay, or none yet.
+    /// How much longer than other shards may know a host is left alone after a request: one of them may have a
+    /// robots.txt with another Crawl-delay, or none yet.
     fn own_part_of_delay(&self, id: HostId) -> Duration {
         let (pace, politeness) = (&self.hosts[id].pace, &self.settings.politeness);
         pace.delay(politeness).saturating_sub(pace.agreed_delay(politeness))

@@ -1,7 +1,7 @@
-//! What is counted of hosts or sites, by their numbers: a table in parts.
+//! Counters of hosts or sites, by their numbers: a table in parts.
 //!
-//! Invariants: numbers are keys under the crawl's secret, so nobody outside can crowd a part.
-//! Limits: whoever adds an entry says how many there may be.
+//! Invariants: numbers are keys under the crawl's secret, so no outsider can crowd a part.
+//! Limits: the caller that adds an entry passes the maximum number of entries.
 
 use std::collections::hash_map::Entry;
 
@@ -10,7 +10,7 @@ use ringcrawl_base::IntMap;
 /// Entries by number.
 #[derive(Debug)]
 pub struct Parts<V> {
-    /// Small ones, so that none grows for long.
+    /// Small tables, so that none takes long to grow.
     parts: Box<[IntMap<V>]>,
     entries: usize,
 }
@@ -27,12 +27,12 @@ impl<V: Default> Parts<V> {
         self.parts.get(part_of(number))?.get(&number)
     }
 
-    /// The same, to be changed.
+    /// The same, mutable.
     pub fn get_mut(&mut self, number: u64) -> Option<&mut V> {
         self.parts.get_mut(part_of(number))?.get_mut(&number)
     }
 
-    /// The entry of a number, which is made where there are fewer than `entries_max`.
+    /// The entry of a number, which is created if there are fewer than `entries_max`.
     pub fn entry(&mut self, number: u64, entries_max: usize) -> Option<&mut V> {
         let is_full = self.entries >= entries_max;
         match self.parts.get_mut(part_of(number))?.entry(number) {
@@ -51,7 +51,7 @@ fn part_of(number: u64) -> usize {
 }
 
 const PARTS: usize = 256;
-/// What an entry takes of memory at most: a table is half full when it has just grown.
+/// Upper bound on an entry's memory: a table is half full when it has just grown.
 pub const ENTRY_BYTES: u64 = 80;
 
 #[cfg(test)]
@@ -60,7 +60,7 @@ mod tests {
     use super::super::site_quotas::Spent;
     use super::*;
 
-    /// A million sites in the memory that is reckoned for them.
+    /// A million sites in the memory that is budgeted for them.
     #[test]
     fn an_entry_takes_no_more_than_is_reckoned() {
         for value in [size_of::<(u64, Spent)>(), size_of::<(u64, Counted)>()] {

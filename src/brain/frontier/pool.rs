@@ -1,10 +1,10 @@
-//! Waiting URLs, from which one is drawn at random.
+//! Waiting URLs that are drawn at random.
 //!
-//! Decides: there are two parts, of URLs that came and of those that came back from disk, as whoever holds the pool says; in each
-//! part a URL is as likely to be drawn as any other. The generator is the pool's own, so a crawl with the same seed and the same
-//! answers draws the same.
-//! Invariants: `starts` are the starts of the entries that are left, those of the part that came back first.
-//! Limits: eight bytes an entry besides the entry.
+//! Decides: there are two parts, new URLs and URLs that came back from disk; the pool's owner tells which is which.
+//! In each part every URL is equally likely to be drawn. The generator is the pool's own, so a crawl with the same
+//! seed and the same answers draws the same URLs.
+//! Invariants: `starts` are the starts of the remaining entries, those of the part that came back first.
+//! Limits: eight bytes per entry in addition to the entry.
 
 use super::waiting::{Ticket, WaitingUrls};
 
@@ -19,7 +19,7 @@ pub struct RandomPool {
 }
 
 impl RandomPool {
-    /// An empty one, which draws by this seed.
+    /// An empty pool, which draws by this seed.
     pub fn new(seed: u64) -> RandomPool {
         RandomPool { batch: WaitingUrls::default(), starts: Vec::new(), taken_bytes: 0, state: seed }
     }
@@ -36,13 +36,13 @@ impl RandomPool {
         }
     }
 
-    /// Draws one of the URLs that came, all but the first `back`.
+    /// Draws one of the new URLs, all but the first `back`.
     pub fn pop_new(&mut self, back: usize) -> Option<(Ticket, String)> {
         let drawn = back + self.below(self.starts.len().checked_sub(back).filter(|new| *new > 0)?);
         self.take(drawn)
     }
 
-    /// Draws one of the first `back` URLs, which are one less then.
+    /// Draws one of the first `back` URLs, which then are one fewer.
     pub fn pop_back(&mut self, back: usize) -> Option<(Ticket, String)> {
         let last = back.min(self.starts.len()).checked_sub(1)?;
         let drawn = self.below(last + 1);
@@ -61,7 +61,7 @@ impl RandomPool {
         Some(found)
     }
 
-    /// Adds URLs to the part that came back, of which there are `back`; how many there are now.
+    /// Adds URLs to the part that came back, which has `back` URLs; returns how many it has now.
     pub fn add_back(&mut self, back: usize, batch: &WaitingUrls) -> usize {
         let before = self.starts.len();
         batch.iter().for_each(|(ticket, url)| self.push(ticket, url));
@@ -99,12 +99,12 @@ impl RandomPool {
         self.batch.as_bytes().len() - self.taken_bytes
     }
 
-    /// Memory that is held, used or not.
+    /// Memory held, used or not.
     pub fn ram_bytes(&self) -> usize {
         self.batch.ram_bytes() + self.starts.capacity() * size_of::<usize>()
     }
 
-    /// Frees the memory of what was taken.
+    /// Frees the memory of taken entries.
     fn forget_taken(&mut self) {
         let mut left = RandomPool::new(self.state);
         for (ticket, url) in self.starts.iter().filter_map(|start| self.batch.entry_at(*start)) {
@@ -114,7 +114,7 @@ impl RandomPool {
     }
 }
 
-/// Bytes of taken entries from which on it is worth to copy the others.
+/// Bytes of taken entries above which copying the others pays.
 const TAKEN_BYTES_MAX: usize = 4 * 1024;
 
 #[cfg(test)]
@@ -159,7 +159,7 @@ mod tests {
         }
     }
 
-    /// Of ten URLs each comes first about as often: chi-squared with nine degrees of freedom, 99.9 %.
+    /// Of ten URLs each comes first about equally often: chi-squared with nine degrees of freedom, 99.9 %.
     #[test]
     fn every_url_is_as_likely_as_any_other() {
         for spills in [false, true] {
@@ -167,7 +167,7 @@ mod tests {
             for seed in 0..10_000 {
                 let mut pool = RandomPool::new(Rng::new(seed).next());
                 (0..10).for_each(|number| pushed(&mut pool, number));
-                // One that is left, or one of those that came back in front of another.
+                // One of the remaining URLs, or one of those that came back in front of another.
                 let drawn = if spills {
                     let others = pool.take_others(0);
                     pushed(&mut pool, 99);

@@ -1,17 +1,19 @@
-//! The URLs of one host that wait, in one of three orders, most of a long queue on disk.
+//! The waiting URLs of one host, in one of three orders, most of a long queue on disk.
 //!
-//! Decides, for the oldest first ([`Discipline::Oldest`]): three parts in this order: `head` in memory, `spilled` blocks on disk,
-//! `tail` in memory. New URLs go to the head while it is short and nothing is behind it, else to the tail. A tail that the frontier
-//! wants out of memory becomes a block; when the head runs empty the oldest block comes back as the head.
-//! For the newest first ([`Stack`]) there is one part in memory, of which all but the newest become blocks where enough has come since
-//! a block came back; the newest block comes back when memory is empty.
-//! For URLs drawn at random ([`RandomPool`]), what came becomes blocks in random order. Whether the next is one of those that came or one
-//! from disk is drawn with the odds of their numbers; for the latter a block that is drawn comes back, when the one before it is used
-//! up.
-//! Invariants: the order of arrival, or its reverse, is kept; of the oldest first, nothing is in `spilled` or `tail` while a URL
-//! could have gone before it in `head`'s first `head_urls`.
-//! Limits: the caller bounds bytes over all hosts; a block reference is 16 bytes for a block of many URLs. URLs drawn from disk
-//! come a block after the other: those that came together and went to disk together come in the same part of the crawl.
+//! Decides, for the oldest first ([`Discipline::Oldest`]): three parts in this order: `head` in memory, `spilled`
+//! blocks on disk, `tail` in memory. New URLs go to the head while it is short and nothing is behind it, otherwise to
+//! the tail. A tail that the frontier wants out of memory becomes a block; when the head runs empty, the oldest block
+//! comes back as the head.
+//! For the newest first ([`Stack`]) there is one part in memory. All but its newest URLs become blocks once enough
+//! have arrived since a block came back; the newest block comes back when memory is empty.
+//! For URLs drawn at random ([`RandomPool`]), new URLs become blocks in random order. Whether the next URL is a new
+//! one or one from disk is drawn in proportion to their numbers; for the latter, a drawn block comes back when the
+//! one before it is used up.
+//! Invariants: the order of arrival, or its reverse, is kept; for the oldest first, nothing is in `spilled` or `tail`
+//! while a URL could have gone before it in `head`'s first `head_urls`.
+//! Limits: the caller bounds bytes over all hosts; a block reference is 16 bytes for a block of many URLs. URLs drawn
+//! from disk come one block after the other: URLs that arrived together and went to disk together come in the same
+//! part of the crawl.
 
 use std::collections::VecDeque;
 
@@ -27,13 +29,13 @@ use crate::spool::Block;
 pub struct HostQueue {
     memory: Memory,
     spilled: VecDeque<Block>,
-    /// What came back from disk and does not go there again: of the newest first in bytes, of those drawn in URLs.
+    /// What came back from disk and does not go there again: for the newest first in bytes, for drawn URLs in URLs.
     kept: u32,
-    /// A block is on its way back: of the oldest first, it goes before everything that arrives meanwhile.
+    /// A block is on its way back: for the oldest first, it goes before everything that arrives meanwhile.
     is_reading: bool,
 }
 
-/// In which order a host's URLs come.
+/// The order of a host's URLs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Discipline {
     /// The oldest first.
@@ -46,7 +48,7 @@ pub enum Discipline {
 }
 
 impl Discipline {
-    /// The same of one host: each draws by itself.
+    /// The same for one host: each draws by itself.
     pub fn of(self, host: &str) -> Discipline {
         match self {
             Discipline::Drawn(seed) => Discipline::Drawn(xxh3_64_with_seed(host.as_bytes(), seed)),
@@ -69,7 +71,7 @@ impl Default for Memory {
 }
 
 impl HostQueue {
-    /// An empty one.
+    /// An empty queue.
     pub fn new(discipline: Discipline) -> HostQueue {
         let memory = match discipline {
             Discipline::Oldest => Memory::default(),
@@ -117,7 +119,7 @@ impl HostQueue {
         }
     }
 
-    /// After a [`HostQueue::pop`] of nothing: a block to bring back, or what is in memory made ready.
+    /// After a [`HostQueue::pop`] of nothing: returns a block to bring back, or prepares the URLs in memory.
     pub fn refill(&mut self) -> Refill {
         let block = match &mut self.memory {
             Memory::Drawn(pool) => {
@@ -139,7 +141,7 @@ impl HostQueue {
         }
     }
 
-    /// A block that [`HostQueue::refill`] asked for came back.
+    /// A block that [`HostQueue::refill`] requested came back.
     pub fn returned(&mut self, batch: WaitingUrls) {
         assert!(self.is_reading, "a block came back that nobody asked for");
         self.is_reading = false;
@@ -159,7 +161,7 @@ impl HostQueue {
         }
     }
 
-    /// Takes what may be written as blocks out of memory.
+    /// Takes the URLs that may be written as blocks out of memory.
     pub fn take_tail(&mut self) -> WaitingUrls {
         match &mut self.memory {
             Memory::Oldest { tail, .. } => std::mem::take(tail),
@@ -175,7 +177,7 @@ impl HostQueue {
         }
     }
 
-    /// Where the piece of this number of what [`HostQueue::take_tail`] gave lies now.
+    /// The piece of this number from [`HostQueue::take_tail`] is now in this block.
     pub fn spilled(&mut self, piece: usize, block: Block) {
         match self.memory {
             Memory::Newest(_) => self.spilled.insert(piece.min(self.spilled.len()), block),
@@ -198,8 +200,8 @@ impl HostQueue {
         self.is_reading
     }
 
-    /// Bytes of URLs that may be written as blocks. While a block is on its way back, none of the newest: it is older than they,
-    /// and would be before them then.
+    /// Bytes of URLs that may be written as blocks. With the newest first, none while a block is on its way back: it
+    /// is older than they are, and would end up before them.
     pub fn tail_bytes(&self) -> usize {
         match &self.memory {
             Memory::Oldest { tail, .. } => tail.as_bytes().len(),
@@ -212,7 +214,7 @@ impl HostQueue {
         }
     }
 
-    /// Memory that the queue holds, also what was taken from the head's block and is freed with it.
+    /// Memory that the queue holds, including taken entries of the head's block, which are freed with it.
     pub fn ram_bytes(&self) -> usize {
         match &self.memory {
             Memory::Oldest { head, tail } => head.batch.ram_bytes() + tail.ram_bytes(),
@@ -275,7 +277,7 @@ impl Fifo {
         Some(found)
     }
 
-    /// Frees the memory of what was taken; a queue that never runs empty would keep it all otherwise.
+    /// Frees the memory of taken entries; a queue that never runs empty would otherwise keep it all.
     fn forget_taken(&mut self) {
         let mut left = WaitingUrls::default();
         while let Some((ticket, url)) = self.batch.entry_at(self.taken_bytes) {
@@ -302,7 +304,7 @@ impl From<WaitingUrls> for Fifo {
     }
 }
 
-/// Bytes of taken entries from which on it is worth to copy the others.
+/// Bytes of taken entries above which copying the others pays.
 const TAKEN_BYTES_MAX: usize = 4 * 1024;
 
 #[cfg(test)]
@@ -347,7 +349,7 @@ mod tests {
             super::super::spill_tail(&mut self.queue, &mut self.spool);
         }
 
-        /// The next URL; what is offered while a block is on its way back, `meanwhile` does.
+        /// The next URL; `meanwhile` runs while a block is on its way back, and may offer URLs.
         fn pop(&mut self, mut meanwhile: impl FnMut(&mut HostQueue)) -> Option<(Ticket, String)> {
             loop {
                 if let Some(found) = self.queue.pop() {
@@ -416,8 +418,9 @@ mod tests {
         }
     }
 
-    /// What goes to disk is what has come since the last block came back: a URL taken must not cost a block written. Of those drawn
-    /// each is written once; of the newest first, whose block lies below what has come, a block for each tail.
+    /// Only URLs that arrived since the last block came back go to disk: a URL taken must not cost a block written.
+    /// Drawn URLs are written once each; for the newest first, whose block lies below the new URLs, one block per
+    /// tail.
     #[test]
     fn a_block_that_came_back_is_not_written_again_for_nothing() {
         for discipline in [Discipline::Newest, Discipline::Drawn(1)] {
@@ -431,7 +434,7 @@ mod tests {
                     pushed += WaitingUrls::entry_bytes(&url) as u64;
                 }
                 assert!(number < 2_000 || bed.pop(|_| ()).is_some());
-                // Memory is short, as `UrlMemory` has it.
+                // Memory is short, according to `UrlMemory`.
                 if number >= 1_999 && bed.queue.tail_bytes() >= SHORT_TAIL_BYTES {
                     let before = bed.spool.bytes();
                     bed.spill();
@@ -446,7 +449,7 @@ mod tests {
         }
     }
 
-    /// Blocks take part in the draw: the last to come is not the first to go.
+    /// Blocks take part in the draw: the last to arrive is not the first to go.
     #[test]
     fn what_is_on_disk_is_drawn_among_what_is_in_memory() {
         let mut bed = Bed { queue: HostQueue::new(Discipline::Drawn(9)), spool: Spool::new(1 << 30), disk: Vec::new() };

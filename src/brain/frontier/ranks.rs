@@ -1,10 +1,11 @@
-//! Ranks of URLs, of an earlier crawl.
+//! Ranks of URLs from an earlier crawl.
 //!
-//! Decides: of a rank its place in the list matters, not its size, so any score will do: the URLs of the best 64th have the highest
-//! level, then those of the best 32nd, 16th, eighth, quarter, half, and the rest; what is not in the list comes last. URLs of one
-//! rank have one level.
-//! Invariants: fixed once made, and one for all shards.
-//! Limits: eight bytes a URL, and [`BYTES_EACH_MAX`] while it is made. A URL is taken for another one with probability n / 2⁶¹.
+//! Decides: what matters is a rank's position in the list, not its value, so any score will do. The URLs of the best
+//! 64th have the highest level, then those of the best 32nd, 16th, eighth, quarter, half, and the rest; URLs that are
+//! not in the list come last. URLs of one rank have one level.
+//! Invariants: fixed once built, and one table for all shards.
+//! Limits: eight bytes a URL, and [`BYTES_EACH_MAX`] during construction. A URL is mistaken for another one with
+//! probability n / 2⁶¹.
 
 use super::importance::{Level, TOP_LEVEL};
 
@@ -16,7 +17,7 @@ pub struct Ranks {
 }
 
 impl Ranks {
-    /// Of fingerprints with their ranks, the higher the better. Of a URL that has several the best counts.
+    /// Built from fingerprints with their ranks, the higher the better. If a URL has several, the best counts.
     pub fn new(mut ranks: Vec<(u64, f64)>) -> Ranks {
         ranks.sort_unstable_by(|(one, rank), (other, more)| more.total_cmp(rank).then(one.cmp(other)));
         let all = ranks.len();
@@ -58,7 +59,7 @@ impl Ranks {
     }
 }
 
-/// Bytes of memory that a URL takes while ranks are made.
+/// Bytes of memory per URL during construction.
 pub const BYTES_EACH_MAX: u64 = 24;
 const LEVEL_BITS: u64 = 7;
 

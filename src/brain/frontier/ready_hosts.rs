@@ -1,11 +1,12 @@
 //! Hosts that may have their turn now.
 //!
-//! Decides: turns go round by site ([`SiteRoundRobin`]). A host whose name was just looked up comes before the others, since
-//! behind a long row its answer would be too old, each time; but only every second turn is theirs, or many names would keep
-//! all others waiting. The others come by level ([`LevelTurns`]). A site whose fetches are over its share has no turn until some have ended. Slow sites
-//! ([`super::fetch_places`]) stand in a row of their own, which has every fourth turn while places are left to them. Those
-//! of them that kept a place until their address called come before all.
-//! Invariants: every host in the row gets its turn.
+//! Decides: turns rotate by site ([`SiteRoundRobin`]). A host whose name was just looked up goes before the others,
+//! since behind a long queue its answer would expire each time. Such hosts get only every second turn, or many names
+//! would keep all others waiting. The others are ordered by level ([`LevelTurns`]). A site whose fetches are over its
+//! share gets no turn until some have ended. Slow sites ([`super::fetch_slots`]) have a queue of their own, which
+//! gets every fourth turn while slots are left for them. Hosts of slow sites that kept a slot until their address
+//! called go before all.
+//! Invariants: every queued host gets its turn.
 
 use std::collections::VecDeque;
 
@@ -15,27 +16,27 @@ use super::site_round_robin::SiteRoundRobin;
 use crate::job::HostId;
 use ringcrawl_url::SiteKey;
 
-/// The row.
+/// The queue.
 #[derive(Debug, Default)]
 pub struct ReadyHosts {
-    /// Hosts whose names were looked up.
+    /// Hosts whose names were just looked up.
     answered: SiteRoundRobin,
     others: LevelTurns,
     /// Hosts of slow sites.
     slow: SiteRoundRobin,
-    /// Hosts of slow sites that kept a place.
+    /// Hosts of slow sites that kept a slot.
     keepers: VecDeque<(SiteKey, HostId)>,
-    /// The next turn is of `others`.
+    /// The next turn belongs to `others`.
     is_others_turn: bool,
     turns: u64,
-    /// The next turn was given to one that was looked for.
+    /// The next turn was given to a preferred host.
     is_preferred: bool,
-    /// Nobody in the row could have a turn when last looked, and nothing has changed since.
+    /// No queued host could have a turn at the last look, and nothing has changed since.
     is_held_up: bool,
 }
 
 impl ReadyHosts {
-    /// No host; hosts have so many levels.
+    /// Empty queues for this many levels.
     pub fn new(levels: Level) -> ReadyHosts {
         ReadyHosts { others: LevelTurns::new(levels), ..ReadyHosts::default() }
     }
@@ -60,18 +61,18 @@ impl ReadyHosts {
         self.is_held_up = false;
     }
 
-    /// A site is not slow any more, if it was: its hosts stand among the others.
+    /// A site that may have been slow is not slow any more: its hosts move to the others.
     pub fn is_not_slow(&mut self, site: SiteKey) {
         self.others.take_over(site, &mut self.slow);
     }
 
-    /// Puts a host that kept a place before all.
+    /// Puts a host that kept a slot before all.
     pub fn push_keeper(&mut self, site: SiteKey, id: HostId) {
         self.keepers.push_back((site, id));
         self.is_held_up = false;
     }
 
-    /// Takes the next host that kept a place, of those whose site may fetch.
+    /// Takes the next host that kept a slot and whose site may fetch.
     pub fn pop_keeper(&mut self, may_fetch: impl Fn(SiteKey) -> bool) -> Option<HostId> {
         if self.is_preferred {
             return None;
@@ -92,7 +93,7 @@ impl ReadyHosts {
         !is_empty && !self.is_held_up
     }
 
-    /// Takes the next host of those whose site may fetch, and of slow sites if these may.
+    /// Takes the next host whose site may fetch; hosts of slow sites only if these may.
     pub fn pop_of(
         &mut self,
         may_fetch: impl Fn(SiteKey) -> bool,
@@ -100,7 +101,7 @@ impl ReadyHosts {
         may_slow_fetch: bool,
     ) -> Option<HostId> {
         self.is_preferred = false;
-        // Sites may have become slow since they stand in their row.
+        // Sites may have become slow since they were queued.
         self.answered.hand_over(&is_slow, &mut self.slow);
         self.others.hand_over(&is_slow, &mut self.slow);
         let may_fetch = |site| may_fetch(site) && (may_slow_fetch || !is_slow(site));
@@ -121,7 +122,7 @@ impl ReadyHosts {
         next
     }
 
-    /// Gives the next turn to the first of `count` hosts that `is_better` names; whether there is one.
+    /// Gives the next turn to the first of `count` hosts for which `is_better` holds; returns whether there is one.
     pub fn prefer(&mut self, count: usize, is_better: impl Fn(HostId) -> bool) -> bool {
         let is_answered = self.answered.prefer(count, &is_better);
         self.is_others_turn = !is_answered && self.others.prefer(count, &is_better);
@@ -134,7 +135,7 @@ impl ReadyHosts {
     }
 }
 
-/// Every so many turns one is of a slow site, whoever waits.
+/// One of this many turns goes to a slow site, whatever else waits.
 const SLOW_TURNS: u64 = 4;
 
 #[cfg(test)]

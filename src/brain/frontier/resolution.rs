@@ -1,10 +1,10 @@
-//! What one host knows of its own addresses, and when its name must be asked for.
+//! A host's knowledge of its own addresses, and when its name must be looked up.
 //!
-//! Decides: a name is asked for a little before its host is due, so that a page waits for its delay alone. A lookup that
-//! failed is tried again, each time after twice the wait, and then the host is given up; while no name server answers,
-//! old addresses are used for a while ([`super::addresses`]). A host that has one goes on with it where the answer takes longer than
-//! [`REFRESH_PATIENCE`], or the name servers are busy with other names (RFC 8767 section 5).
-//! Invariants: an address is used no longer than its answer says, but for that grace.
+//! Decides: a name is looked up a little before its host is due, so that a page waits only for its delay. A failed
+//! lookup is retried, each time after a longer wait (`dns.retry`), and then the host is given up; while no name server answers,
+//! old addresses are used for a while ([`super::addresses`]). A host with an old address continues with it if the
+//! answer takes longer than [`REFRESH_PATIENCE`], or the name servers are busy with other names (RFC 8767 section 5).
+//! Invariants: an address is used no longer than its answer says, except for that grace.
 
 use std::net::IpAddr;
 
@@ -21,33 +21,33 @@ use ringcrawl_config::Group;
 pub struct Resolution {
     dns: Dns,
     attempts: u8,
-    /// No address of the first family connected: from then on both are asked for.
+    /// No address of the first family connected: from then on both are looked up.
     wants_both_families: bool,
-    /// The address that no connection came about to last.
+    /// The last address to which no connection succeeded.
     dead: Option<IpAddr>,
-    /// Whose machines its name is an alias of.
+    /// The operator whose machines its name is an alias of.
     operator: Option<Group>,
 }
 
 #[derive(Debug)]
 enum Dns {
-    /// Not asked yet, or too long ago.
+    /// Not looked up yet, or too long ago.
     Unknown,
-    /// Asked in vain; again at the instant given. With the answer before that, too old to be used: which of its
-    /// addresses did not connect is still known.
+    /// The lookup failed; it is repeated at the given instant. Holds the answer before that, too old to use: it is
+    /// still known which of its addresses did not connect.
     Retry(Instant, Option<Addresses>),
-    /// Asked, and answered.
+    /// Looked up, and answered.
     Known(Addresses),
 }
 
 impl Resolution {
-    /// Of a host that was never asked for; a name that is an address needs no lookup.
+    /// For a host that was never looked up; a name that is an address needs no lookup.
     pub fn new(name: &str) -> Resolution {
         let dns = literal_address(name).map_or(Dns::Unknown, |addr| Dns::Known(Addresses::literal(addr)));
         Resolution { dns, attempts: 0, wants_both_families: false, dead: None, operator: None }
     }
 
-    /// The address to ask at `at`, and others for when it does not answer.
+    /// The address to use at `at`, and fallbacks for when it does not answer.
     pub fn addr(&self, at: Instant) -> Option<(IpAddr, Vec<IpAddr>)> {
         match &self.dns {
             Dns::Known(addrs) => addrs.current(at).map(|addr| (addr, addrs.others())),
@@ -60,53 +60,53 @@ impl Resolution {
         matches!(self.dns, Dns::Known(_) | Dns::Retry(_, Some(_)))
     }
 
-    /// Whether an address that is too old may serve at `at` all the same, for `grace` past its time at most.
+    /// Whether an expired address may still serve at `at`, at most `grace` past its time.
     pub fn may_stretch(&self, at: Instant, grace: Duration) -> bool {
         matches!(&self.dns, Dns::Known(addrs) if addrs.clone().stretch(at, grace))
     }
 
-    /// Lets an address serve at `at` that is too old; whether one may.
+    /// Lets an expired address serve at `at`; returns whether one may.
     pub fn stretch(&mut self, at: Instant, grace: Duration) -> bool {
         self.addrs().is_some_and(|known| known.stretch(at, grace))
     }
 
-    /// All addresses that are known.
+    /// All known addresses.
     pub fn known(&self) -> &[IpAddr] {
         if let Dns::Known(addrs) = &self.dns { addrs.all() } else { &[] }
     }
 
-    /// Not before this is the name to be asked for again.
+    /// The name must not be looked up again before this.
     pub fn retry_at(&self) -> Option<Instant> {
         if let Dns::Retry(at, _) = self.dns { Some(at) } else { None }
     }
 
-    /// Lookups in a row that came to nothing.
+    /// Failed lookups in a row.
     pub fn attempts(&self) -> u8 {
         self.attempts
     }
 
-    /// Whose machines its name is an alias of, if that is known.
+    /// The operator whose machines its name is an alias of, if known.
     pub fn operator(&self) -> Option<Group> {
         self.operator
     }
 
-    /// As it was known of the host before it was forgotten.
+    /// Restores facts that were known before the host was forgotten.
     pub fn remember(&mut self, wants_both_families: bool, dead: Option<IpAddr>) {
         (self.wants_both_families, self.dead) = (wants_both_families, dead);
     }
 
-    /// The address that no connection came about to last, unless it has answered since.
+    /// The last address to which no connection succeeded, unless it has answered since.
     pub fn dead(&self) -> Option<IpAddr> {
         self.dead
     }
 
-    /// Whether both families are to be asked for.
+    /// Whether both families must be looked up.
     pub fn wants_both_families(&self) -> bool {
         self.wants_both_families
     }
 
-    /// When there is something to do for a request at `not_before`: then, or `lead` earlier where an address must be
-    /// asked for first. Not so where names live so short that the answer would be too old again.
+    /// When there is something to do for a request at `not_before`: then, or `lead` earlier if an address must be
+    /// looked up first. It is not earlier if answers are so short-lived that they would expire again by then.
     pub fn next_turn(&self, not_before: Instant, lead: Duration) -> Instant {
         let asks_early = match &self.dns {
             Dns::Known(addrs) => addrs.current(not_before).is_none() && addrs.outlive(lead),
@@ -115,7 +115,7 @@ impl Resolution {
         if asks_early { not_before - lead } else { not_before }
     }
 
-    /// A lookup ended; the address is needed at `needed_at`. The host is given up where something is returned.
+    /// A lookup ended; the address is needed at `needed_at`. A returned value means that the host is given up.
     pub fn ended(
         &mut self,
         now: Instant,
@@ -168,7 +168,7 @@ impl Resolution {
         }
     }
 
-    /// Whether another address than the one that was asked is in use now.
+    /// Whether an address other than the requested one is in use now.
     fn is_other_in_use(&self, asked: Option<IpAddr>) -> bool {
         let Dns::Known(known) = &self.dns else { return false };
         asked.zip(known.in_use()).is_some_and(|(asked, used)| asked != used)
@@ -177,7 +177,7 @@ impl Resolution {
     /// `addr` answered a request that `asked` this address first.
     pub fn answered(&mut self, addr: IpAddr, asked: Option<IpAddr>) {
         self.dead = self.dead.filter(|dead| *dead != addr);
-        // An answer that was long on its way says nothing of the address in use now.
+        // An answer that was long in flight says nothing about the address in use now.
         if !self.is_other_in_use(asked)
             && let Some(known) = self.addrs()
         {
@@ -185,9 +185,9 @@ impl Resolution {
         }
     }
 
-    /// A request failed that `asked` this address first: what is left to try, where no connection came about.
+    /// A request failed that `asked` this address first: returns what is left to try if no connection succeeded.
     pub fn failed(&mut self, failure: Failure, asked: Option<IpAddr>) -> NextAddress {
-        // Of several under way the first one had the address changed: the one in use now was not tried by this one.
+        // Of several in flight, the first one changed the address: this one did not try the one in use now.
         if self.is_other_in_use(asked) {
             return if failure.is_of_connect() { NextAddress::Another } else { NextAddress::None };
         }
@@ -206,7 +206,7 @@ impl Resolution {
         left
     }
 
-    /// Earlier failures do not count any more.
+    /// Earlier failures no longer count.
     pub fn forgive(&mut self) {
         self.attempts = 0;
         if let Dns::Retry(..) = self.dns {
@@ -221,7 +221,7 @@ impl Resolution {
         }
     }
 
-    /// What was answered last.
+    /// The last answer.
     fn take_answer(&mut self) -> Option<Addresses> {
         match std::mem::replace(&mut self.dns, Dns::Unknown) {
             Dns::Unknown => None,
@@ -236,11 +236,12 @@ fn literal_address(name: &str) -> Option<IpAddr> {
     bare.parse().ok()
 }
 
-/// How long a host waits for its name before it goes on with an old address (RFC 8767 section 5, "client response timer").
+/// How long a host waits for its name before it continues with an old address (RFC 8767 section 5, "client response
+/// timer").
 pub const REFRESH_PATIENCE: Duration = Duration::from_millis(1_800);
-/// How long a lookup waits after it was aborted, so that others have their turns before it.
+/// How long a lookup waits after it was aborted, so that others get their turns before it.
 const ABORTED_PAUSE: Duration = Duration::from_secs(1);
-/// An answer serves the request that it was asked for, also when its time to live is 0.
+/// An answer serves the request for which it was obtained, even if its time to live is 0.
 const ANSWER_HOLDS_MIN: Duration = Duration::from_secs(1);
-/// How long a host stays given up because no name server answered (RFC 2308 section 7: five minutes at most).
+/// How long a host stays given up because no name server answered (RFC 2308 section 7: at most five minutes).
 const UNANSWERED_FOR: Duration = Duration::from_secs(300);

@@ -1,11 +1,11 @@
-//! How long hosts must be left alone, as far as that outlives a run.
+//! How long hosts must be left alone, to the extent that this outlives a run.
 //!
-//! Decides: a host whose rest is longer than the usual delay is noted, for the log: after Retry-After, after failures in a row,
-//! or with a Crawl-delay. In the next run no host is asked before the usual delay has passed since that began, and one that is
-//! noted not before its rest is over. Noted is also how a host does, for people ([`crate::trouble`]). The last request
-//! of the run before ended before that, so every gap is kept.
-//! Limits: so many hosts as their table remembers of those that failed. Where there are more, the longest rests are kept, and all
-//! other hosts are left alone for as long as one that was forgotten, up to a minute.
+//! Decides: a host whose rest is longer than the usual delay is noted for the log: after Retry-After, after failures
+//! in a row, or with a Crawl-delay. In the next run no host is queried before the usual delay has passed since the
+//! run began, and a noted host not before its rest is over. The log also notes how a host does, for people
+//! ([`crate::trouble`]). The last request of the previous run ended before that, so every gap is kept.
+//! Limits: as many hosts as their table remembers of those that failed. If there are more, the longest rests are
+//! kept, and all other hosts are left alone for as long as the longest forgotten rest, up to a minute.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,12 +14,12 @@ use crate::trouble::HostHealth;
 use ringcrawl_base::time::{Duration, Instant};
 use ringcrawl_url::Url;
 
-/// A host that asks for a longer rest than others.
+/// A host that needs a longer rest than others.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Rest {
-    /// Its name; or that of an odd port which asks for itself alone, as `http://name:port`.
+    /// Its name; or that of an odd port with a rest of its own, as `http://name:port`.
     pub host: Box<str>,
-    /// The delay that its robots.txt asks for; zero: none.
+    /// The Crawl-delay in its robots.txt; zero: none.
     pub crawl_delay: Duration,
     /// It is left alone until then; zero: no longer than others.
     pub until: Instant,
@@ -28,38 +28,38 @@ pub struct Rest {
 }
 
 impl Rest {
-    /// Of a host of which no more is known.
+    /// For a host about which nothing else is known.
     pub fn new(host: &str, until: Instant) -> Rest {
         Rest { host: host.into(), crawl_delay: Duration::ZERO, until, health: HostHealth::default() }
     }
 }
 
-/// The rests of hosts that an earlier run has met and this one has not.
+/// The rests of hosts that appeared in an earlier run and not yet in this one.
 #[derive(Debug, Default)]
 pub struct Rests {
-    /// When the run before was broken off, and until when all are left alone.
+    /// When the previous run was broken off, and until when all hosts are left alone.
     of_all: Option<(Instant, Instant)>,
     hosts: HashMap<Box<str>, Instant>,
-    /// By host, its odd ports that have asked for themselves alone.
+    /// By host, its odd ports with rests of their own.
     origins: HashMap<Box<str>, Vec<(Url, Instant)>>,
-    /// Those of which the log says that something is wrong.
+    /// Hosts with a problem recorded in the log.
     troubled: HashSet<Box<str>>,
     hosts_max: usize,
 }
 
 impl Rests {
-    /// None, and room for `hosts_max` hosts.
+    /// No rests, and room for `hosts_max` hosts.
     pub fn new(hosts_max: usize) -> Rests {
         Rests { hosts_max, ..Rests::default() }
     }
 
-    /// The run before was broken off before `now`: hosts that are met from now on are left alone for their usual delay, `usual` at
-    /// least.
+    /// The previous run was broken off before `now`: hosts that appear from now on are left alone for their usual
+    /// delay, at least `usual`.
     pub fn rest_all(&mut self, now: Instant, usual: Duration) {
         self.of_all = Some((now, now + usual));
     }
 
-    /// This one is not asked before `until`: the last word on a host holds.
+    /// This host is not queried before `until`: the last note on a host holds.
     pub fn rest(&mut self, host: &str, until: Instant) {
         if let Some(origin) = host.contains("://").then(|| Url::parse(host).ok()).flatten() {
             self.rest_origin(origin, until);
@@ -77,11 +77,11 @@ impl Rests {
         }
     }
 
-    /// The shorter half makes room: many Crawl-delays must not be in the way of a Retry-After of a day.
+    /// The shorter half makes room: many Crawl-delays must not displace a Retry-After of a day.
     fn forget_shorter(&mut self) {
         let Some((began, of_all)) = self.of_all else { return };
         let mut rests: Vec<(Instant, Box<str>)> = self.hosts.drain().map(|(host, until)| (until, host)).collect();
-        // By name where they are equal: a seed is a crawl.
+        // Ties are ordered by name: one seed gives one crawl.
         rests.sort_unstable();
         let kept = rests.split_off(rests.len().div_ceil(2));
         let forgotten = rests.last().map_or(of_all, |(until, _)| of_all.max(*until));
@@ -89,7 +89,7 @@ impl Rests {
         self.hosts.extend(kept.into_iter().map(|(until, host)| (host, until)));
     }
 
-    /// Where there is no room for it, its host rests.
+    /// If there is no room for it, its host rests.
     fn rest_origin(&mut self, origin: Url, until: Instant) {
         let is_over = |until| self.of_all.is_some_and(|(_, of_all)| until <= of_all);
         if let Some(known) = self.origins.get_mut(origin.host()) {
@@ -109,12 +109,12 @@ impl Rests {
         }
     }
 
-    /// The odd ports of a host that is met now which have asked for themselves alone, and until when they are left alone.
+    /// The odd ports with rests of their own of a host that appears now, and until when they are left alone.
     pub fn take_origins(&mut self, host: &str) -> Vec<(Url, Instant)> {
         if self.origins.is_empty() { Vec::new() } else { self.origins.remove(host).unwrap_or_default() }
     }
 
-    /// Whether the log says that something is wrong with this one: the last word holds.
+    /// Notes whether the log records a problem with this host: the last note holds.
     pub fn note_trouble(&mut self, host: &str, has_any: bool) {
         if !has_any {
             self.troubled.remove(host);
@@ -123,26 +123,26 @@ impl Rests {
         }
     }
 
-    /// Whether an earlier run has met trouble at a host that is met now.
+    /// Whether an earlier run met a problem at a host that appears now.
     pub fn take_trouble(&mut self, host: &str) -> bool {
         self.troubled.remove(host)
     }
 
-    /// Those that hold.
+    /// The rests that have not ended.
     pub fn all(&self, now: Instant) -> impl Iterator<Item = (&str, Instant)> {
         let origins = self.origins.values().flatten().map(|(origin, until)| (origin.as_str(), *until));
         let hosts = self.hosts.iter().map(|(host, until)| (&**host, *until));
         hosts.chain(origins).filter(move |(_, until)| *until > now)
     }
 
-    /// Before when a host that is met now is not asked, whose usual delay is `own`.
+    /// The instant before which a host that appears now, with usual delay `own`, is not queried.
     pub fn take(&mut self, host: &str, own: Duration) -> Instant {
         let of_all = self.of_all.map(|(broken_off, until)| until.max(broken_off + own)).unwrap_or_default();
         self.hosts.remove(host).unwrap_or_default().max(of_all)
     }
 }
 
-/// The longest rest for all hosts on behalf of those that were forgotten.
+/// The longest rest that forgotten hosts impose on all hosts.
 const FORGOTTEN_MAX: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
@@ -162,7 +162,7 @@ mod tests {
             let until = rests.take(&format!("{number}.test"), Duration::ZERO);
             assert_eq!(until, at(if number % 100 == 50 { 86_400 } else { 10 }), "{number}");
         }
-        // Where all are long, as many as there is room for are kept, and no other host waits for a day.
+        // If all rests are long, as many as fit are kept, and no other host waits for a day.
         let mut rests = Rests::new(100);
         rests.rest_all(at(0), Duration::from_secs(1));
         (0..200).for_each(|number| rests.rest(&format!("{number}.test"), at(86_400)));
@@ -185,7 +185,7 @@ mod tests {
         let taken = ["a.test", "b.test", "c.test", "d.test", "a.test"].map(|host| rests.take(host, Duration::ZERO));
         assert_eq!(taken, [at(30), at(30), at(40), at(50), at(30)], "there was no room for the shortest");
         assert_eq!(rests.take("e.test", Duration::from_secs(37)), at(37), "its own delay is longer");
-        // Each odd port has its own, as far as there is room.
+        // Each odd port has its own rest, as long as there is room.
         let origin = |port| format!("http://a.test:{port}/");
         (1_000..1_000 + ORIGINS_MAX).for_each(|port| rests.rest(&origin(port), at(60)));
         (1_000..1_004).for_each(|port| rests.rest(&origin(port), at(1)));

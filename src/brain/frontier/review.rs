@@ -1,12 +1,13 @@
-//! All hosts in memory, gone through once more, as something has changed for all of them.
+//! A pass over all hosts in memory, after a change that concerns all of them.
 //!
-//! Decides: on another block list, hosts that rest are made ready if their names are on it: what waits for them ends, and nobody
-//! waits for that. When the wall clock was set, the rests that hold are noted anew, as those in the log go by the clock as it was.
-//! Invariants: nobody is asked sooner for it. Whoever is met or goes to rest meanwhile is looked at when that happens
-//! ([`Frontier::schedule`]).
-//! Limits: [`HOSTS_PER_TURN`] hosts a turn of the sockets, so a million of them take some hundred turns; rests of an earlier run whose
-//! hosts were not met are noted at once. Of a host of which only
-//! some URLs are blocked these end at their turns.
+//! Decides: with a new block list, resting hosts whose names are on it are made ready, so that their URLs end instead
+//! of waiting. When the wall clock was set, current rests are noted again, because those in the log follow the old
+//! clock.
+//! Invariants: no host is queried sooner because of it. Hosts that appear or start resting in the meantime are
+//! checked at that point ([`Frontier::schedule`]).
+//! Limits: [`HOSTS_PER_TURN`] hosts a turn of the sockets, so a million hosts take some hundred turns. Rests of an
+//! earlier run whose hosts have not appeared are noted at once. If only some URLs of a host are blocked, these end at
+//! their turns.
 
 use std::collections::BTreeSet;
 
@@ -18,23 +19,23 @@ use crate::scope::Scope;
 use ringcrawl_base::IntSet;
 use ringcrawl_base::time::{Instant, WallClock};
 
-/// How far a review is.
+/// The progress of a review.
 #[derive(Debug, Default)]
 pub struct Review {
-    /// The next host to be looked at, while there is one.
+    /// The next host to look at, if any.
     next: Option<HostId>,
     /// For their rests.
     has_new_clock: bool,
     /// For their names.
     has_new_scope: bool,
-    /// Nobody more before the sockets had their turn.
+    /// No further hosts until the sockets have had their turn.
     has_had_turn: bool,
-    /// Hosts that are blocked and wait in rows of others. They leave together, at the end: each row is gone through once.
+    /// Blocked hosts that wait in queues with others. They leave together at the end: each queue is scanned once.
     parked: Vec<HostId>,
 }
 
 impl Frontier {
-    /// Another scope is in force, for queued URLs, too.
+    /// Another scope takes effect, also for queued URLs.
     pub fn set_scope(&mut self, scope: Scope) {
         self.scope = scope;
         self.review.has_new_scope = true;
@@ -50,7 +51,7 @@ impl Frontier {
         self.review.next = Some(0);
     }
 
-    /// Whether hosts are to be looked at.
+    /// Whether hosts remain to be looked at.
     pub fn is_reviewing(&self) -> bool {
         self.review.next.is_some()
     }
@@ -71,7 +72,7 @@ impl Frontier {
         if has_new_clock && first == 0 {
             let mut unmet: Vec<Rest> =
                 self.hosts.rests().all(now).map(|(host, until)| Rest::new(host, until)).collect();
-            // A seed is a crawl, to the order of the notes.
+            // One seed gives one crawl, down to the order of the notes.
             unmet.sort_unstable_by(|one, other| one.host.cmp(&other.host));
             self.rests.append(&mut unmet);
         }
@@ -103,20 +104,21 @@ impl Frontier {
         !pace.crawl_delay().is_zero() || self.rests_long(id, now)
     }
 
-    /// A host whose name is blocked rests no more; whether it waits in rows of others.
+    /// Ends the rest of a host whose name is blocked; returns whether it waits in queues with others.
     fn end_rest(&mut self, id: HostId) -> bool {
         match self.hosts[id].state() {
             State::Waiting(_) => self.make_ready(id),
             State::Parked => return true,
-            // It is looked at when it goes on, or has nothing to do.
+            // It is checked when it continues or has nothing to do.
             State::Ready | State::Busy | State::Reading => {}
             State::Idle | State::Emptied | State::Resting(_) => {}
         }
         false
     }
 
-    /// Takes parked hosts out of the rows where they wait, as far as they are found: for their sites, addresses or operators, or the
-    /// name servers. One whose addresses have changed meanwhile is called there. Each row is gone through once for all of them.
+    /// Takes parked hosts out of the queues where they can be found waiting: for their sites, addresses or operators,
+    /// or the name servers. A host whose addresses have changed meanwhile is called there. Each queue is scanned once
+    /// for all of them.
     fn end_waits(&mut self, mut parked: Vec<HostId>) {
         // A slot may have another host by now.
         parked.retain(|id| {
@@ -143,12 +145,12 @@ impl Frontier {
         }
     }
 
-    /// What a host may wait for a turn of.
+    /// The keys for whose turns a host may wait.
     fn keys_of(&self, id: HostId) -> Vec<Key> {
         let known = self.hosts[id].resolution.known();
         known.iter().flat_map(|addr| self.turns_for(id, *addr).keys().collect::<Vec<_>>()).collect()
     }
 }
 
-/// So many hosts take a fraction of a millisecond.
+/// This many hosts take a fraction of a millisecond.
 const HOSTS_PER_TURN: HostId = 2_048;

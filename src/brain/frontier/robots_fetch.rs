@@ -1,13 +1,15 @@
-//! What a robots.txt that came means for its origin, and where one that redirects leads.
+//! What a fetched robots.txt means for its origin, and where a redirected one leads.
 //!
-//! Decides: robots.txt that cannot be had forbids everything (RFC 9309 section 2.3.1.4). One that redirects is followed,
-//! also to other hosts and sites; the rules at the end hold for the origin that was asked first, whatever their path
-//! (section 2.3.1.2). Each hop belongs to the host of its URL, which fetches it under its own delays and turns: an origin
-//! only asks for it ([`RobotsFiles`]) and waits. More than `robots.redirects_max` hops count
-//! as no robots.txt; hops that come back to where they have been are begun once more, and then it cannot be had. How long a file holds, its response says, within `robots.ttl_min` and `robots.ttl`. A hop that cannot be had is tried again, each as often as an own robots.txt would be.
-//! Invariants: nobody but the shard that owns a host asks it; what is not known forbids.
-//! Limits: redirects of [`TARGET_BYTES_MAX`] bytes; [`HOST_FILES_MAX`] files wait for one host. Who finds no place, or
-//! loses it to another, asks again after [`ASK_AGAIN`], which costs no try.
+//! Decides: an unavailable robots.txt forbids everything (RFC 9309 section 2.3.1.4). Redirects are followed, also to
+//! other hosts and sites; the rules at the end hold for the origin that was queried first, whatever their path
+//! (section 2.3.1.2). Each hop belongs to the host of its URL, which fetches it under its own delays and turns: an
+//! origin only requests it ([`RobotsFiles`]) and waits. More than `robots.redirects_max` hops count as no robots.txt.
+//! Hops that loop are restarted once; after that robots.txt is unavailable. The response sets how long a file is
+//! valid, within `robots.ttl_min` and `robots.ttl`. An unavailable hop is retried, each as often as an origin's own
+//! robots.txt.
+//! Invariants: only the shard that owns a host queries it; unknown rules forbid.
+//! Limits: redirects of [`TARGET_BYTES_MAX`] bytes; [`HOST_FILES_MAX`] files wait for one host. An asker that finds
+//! no slot, or loses it to another, asks again after [`ASK_AGAIN`]; that does not count as an attempt.
 //!
 //! [`RobotsFiles`]: super::robots_files::RobotsFiles
 
@@ -28,7 +30,7 @@ impl Frontier {
         self.robots_files.take_requests()
     }
 
-    /// Another shard wants to know what a file on one of our hosts says.
+    /// Another shard requests the content of a file on one of our hosts.
     pub fn robots_requested(&mut self, now: Instant, from: u16, request: &RobotsRequest) {
         if self.settings.partition.home_of(request.url.host()) != self.settings.shard {
             return;
@@ -43,12 +45,12 @@ impl Frontier {
         self.robots_files.next_answer(now)
     }
 
-    /// Whether another shard waits for an answer that is there.
+    /// Whether an answer for another shard is ready.
     pub fn has_robots_answers(&self) -> bool {
         self.robots_files.has_answers()
     }
 
-    /// Another shard answers. What nobody waits for, or was not asked of another shard, is ignored.
+    /// Another shard answers. An answer is ignored if no asker waits for it or no shard was queried for it.
     pub fn robots_answered(&mut self, now: Instant, answer: RobotsAnswer) {
         if !self.robots_files.is_requested(&answer.url) {
             return;
@@ -60,7 +62,7 @@ impl Frontier {
         self.trim_rules();
     }
 
-    /// A file came that was fetched as a robots.txt: the host's own, or one that others were sent to.
+    /// A robots.txt was fetched: the host's own, or one that other origins were redirected to.
     pub(super) fn robots_fetched(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome) {
         let finding = self.finding(now, job, outcome);
         let host = &mut self.hosts[job.host];
@@ -68,11 +70,11 @@ impl Frontier {
         host.file_came(&job.url);
         let name = host.name.clone();
         let own = host.origins.iter().position(|origin| origin.robots_url(&name).as_ref() == Some(&job.url));
-        // One that is known for its failures alone has nobody who waits for its rules.
+        // A host that is known only for its failures has no askers for its rules.
         let own = own.filter(|index| host.origins[*index].wants_own(now) && host.waits_for_rules(*index));
-        // Before it learns: a way that comes back to where it was has what these files said forgotten.
+        // Before it learns: a redirect chain that loops discards what these files said.
         match own {
-            // Another file may have taken its place among those that are waited for: who waited asks again.
+            // Another file may have displaced it among the pending ones: the askers ask again.
             None if !self.robots_files.holds(&job.url) => {
                 self.robots_files.keep(&job.url, finding.clone(), &self.rules_cache);
             }
@@ -83,7 +85,7 @@ impl Frontier {
         }
     }
 
-    /// What the outcome says of the file, and until when.
+    /// What the outcome says about the file, and how long that is valid.
     fn finding(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome) -> Finding {
         let settings = &self.settings;
         let (mut retry_after, mut stated, mut is_file) = (None, None, false);
@@ -91,14 +93,14 @@ impl Frontier {
             stated = fetched.fresh_for;
         }
         let result = match outcome {
-            // Who is not let in has not read what is allowed.
+            // A client that is denied access has not read what is allowed.
             Outcome::Fetched(fetched) if fetched.wall.is_some() => {
                 RobotsResult::Unreachable(Failure::RobotsUnreachable)
             }
             Outcome::Fetched(fetched) if (300..400).contains(&fetched.status) => match &fetched.redirect {
                 Some(target) if target.as_str().len() <= TARGET_BYTES_MAX => RobotsResult::Redirect(target.clone()),
                 Some(_) => RobotsResult::Unreachable(Failure::RobotsUnreachable),
-                // It leads nowhere: as if there were no robots.txt.
+                // It leads nowhere: treated as no robots.txt.
                 None => RobotsResult::Rules(Rules::allow_all()),
             },
             Outcome::Fetched(fetched) => match robots::meaning(fetched.status) {
@@ -118,7 +120,7 @@ impl Frontier {
                     RobotsResult::Unreachable(Failure::RobotsServerError)
                 }
             },
-            // A server's TLS does not mend from one try to the next, and says more than that robots.txt is missing.
+            // A server's TLS error persists across attempts, and means more than a missing robots.txt.
             Outcome::Failed(failure) if failure.is_of_tls() => RobotsResult::Refused(*failure),
             Outcome::Failed(Failure::ConnectRefused) => RobotsResult::Unreachable(Failure::ConnectRefused),
             Outcome::Failed(_) | Outcome::Resolved { .. } | Outcome::NoAddress { .. } => {
@@ -134,17 +136,18 @@ impl Frontier {
                 let asked = retry_after.unwrap_or_default().min(settings.politeness.retry_after_max);
                 now + asked.max(robots_wait(*why, 0, settings))
             }
-            // From the instant on at which the host can act on it: it may rest for longer than a verdict holds.
+            // Counted from the instant at which the host can act on it: the host may rest for longer than a verdict
+            // holds.
             RobotsResult::Refused(_) => now.max(self.hosts[job.host].pace.not_before()) + settings.robots.ttl,
         };
         let keep = |rules| if is_file { self.rules_cache.keep(rules) } else { self.rules_cache.allow_all() };
         (result.map(keep), until)
     }
 
-    /// Tells all who wait for a file what it says, and keeps that for those who come later.
+    /// Passes the content of a file to all askers, and keeps it for later ones.
     pub(super) fn file_came(&mut self, now: Instant, url: &Url, finding: Finding) {
         let askers = self.robots_files.answered(url);
-        // What came last holds, also where nobody waited for it.
+        // The latest content holds, even if no asker waited for it.
         if askers.is_empty() && !self.robots_files.holds(url) {
             return;
         }
@@ -153,7 +156,7 @@ impl Frontier {
             match asker {
                 Asker::Shard(shard) => self.robots_files.tell(shard, url, finding.clone()),
                 Asker::Origin(id, index) => {
-                    // It may have been given up meanwhile, and asked again by itself, or forgotten.
+                    // It may have been given up meanwhile and requested again by itself, or forgotten.
                     let origin = self.hosts.get_mut(id).and_then(|host| host.origins.get(usize::from(index)));
                     if origin.is_some_and(|origin| origin.waits_for(url)) {
                         self.learn(now, id, usize::from(index), finding.clone());
@@ -163,7 +166,8 @@ impl Frontier {
         }
     }
 
-    /// What the file says that an origin looks for its rules in, now: follows redirects as far as they are known.
+    /// The content of the file in which an origin currently looks for its rules: follows redirects as far as they are
+    /// known.
     pub(super) fn learn(&mut self, now: Instant, id: HostId, index: usize, finding: Finding) {
         let mut finding = finding;
         loop {
@@ -178,9 +182,9 @@ impl Frontier {
                     files.iter().chain(&own).for_each(|file| self.robots_files.forget(file));
                     break;
                 }
-                // Files that others want of this host do without rules that are sent elsewhere. Asked for all the
-                // same, they would have each other asked for without end, where each host's robots.txt leads to the
-                // other's file.
+                // A host's files for other origins do without rules that are redirected elsewhere. If ringcrawl
+                // requested those rules, two hosts whose robots.txt redirect to each other's file would request each
+                // other's without end.
                 RulesStep::Ask(_) if !host.has_url_for(index) => {
                     host.origins[index].wait(now, false);
                     break;
@@ -210,7 +214,7 @@ impl Frontier {
         self.note_way(now, id, index);
     }
 
-    /// An origin has waited for long, or its next try is due, where it was sent to by a redirect.
+    /// An origin has waited long for the redirect target, or its next attempt is due.
     pub(super) fn ask_again(&mut self, now: Instant, id: HostId, index: usize) {
         let origin = &mut self.hosts[id].origins[index];
         let Some((target, is_noted)) = origin.asks_for() else { return origin.forget() };
@@ -224,14 +228,14 @@ impl Frontier {
     }
 
     fn wait_for_file(&mut self, now: Instant, id: HostId, index: usize, asked: &Asked) {
-        // Whoever takes another host in may have forgotten this one, had it nothing to do.
+        // Admitting another host may have evicted this one if it had nothing to do.
         let origin = self.hosts.get_mut(id).and_then(|host| host.origins.get_mut(index));
         if let Some(origin) = origin {
             origin.wait(now + ASK_AGAIN, !matches!(asked, Asked::Full));
         }
     }
 
-    /// Asks for a file that somebody was sent to.
+    /// Requests a file that an origin or another shard was redirected to.
     fn ask(&mut self, now: Instant, asker: Asker, url: &Url) -> Asked {
         let owner = self.settings.partition.home_of(url.host());
         let is_ours = owner == self.settings.shard;
@@ -254,7 +258,7 @@ impl Frontier {
             return asked;
         }
         let site = SiteKey::of_host(self.settings.rng_seed, url.host());
-        // Whose robots.txt leads there answers for what its name costs.
+        // The site whose robots.txt leads there is charged for the name lookup.
         let id = self.hosts.admit_beyond_bound(now, url.host(), site, asking_site.unwrap_or_default());
         let Some(id) = id.filter(|id| self.hosts[*id].robots_wanted.len() < HOST_FILES_MAX) else {
             self.robots_files.withdraw(url);
@@ -269,7 +273,7 @@ impl Frontier {
         asked
     }
 
-    /// What is known of a file without asking for it: its host was given up, or has it as its own robots.txt.
+    /// What is known of a file without requesting it: its host was given up, or has it as its own robots.txt.
     fn known_at_host(&mut self, now: Instant, url: &Url) -> Option<Finding> {
         let host = &self.hosts[self.hosts.find(url.host())?];
         if let Some(given_up) = host.pace.given_up().filter(|given_up| given_up.until > now) {
@@ -283,7 +287,7 @@ impl Frontier {
     }
 }
 
-/// Whether rules may be missing at the end, such as the one that forbids all: then nothing is known.
+/// Whether rules may be missing at the end, such as a rule that forbids everything: then nothing is known.
 fn is_torn(fetched: &Fetched, bytes_max: usize) -> bool {
     match fetched.truncated {
         None => false,
@@ -292,7 +296,7 @@ fn is_torn(fetched: &Fetched, bytes_max: usize) -> bool {
     }
 }
 
-/// A redirect to a longer address is not followed, and nothing is known.
+/// A redirect to a longer URL is not followed, and nothing is known.
 const TARGET_BYTES_MAX: usize = 512;
-/// Files that one host is to fetch for others, at once.
+/// Files that one host fetches for others at once.
 const HOST_FILES_MAX: usize = 16;

@@ -1,15 +1,17 @@
-//! Files that other origins' robots.txt redirect to: who waits for them, and what they said.
+//! Files that other origins' robots.txt redirect to: the origins that wait for them, and their content.
 //!
-//! Decides: a file is asked for once, however many origins are sent to it, and what it said is kept for as long as it
-//! holds. The shard that owns its host fetches it; other shards ask that one and keep its answer in the same way. An
-//! answer may be lost with a message: whoever still waits has the request sent again.
-//! Anyone may send thousands of origins to files that never come. So a site's origins wait for at most [`TIMES_FREE`] as many as
-//! there is room for ([`SiteShares`]), and without room a new question takes the place of the one that has waited longest, if
-//! that is [`DISPLACED_AFTER`]: a file that can be had has mostly come by then.
-//! Invariants: an entry is either waited for or known; who waits is told once, or finds that nobody will tell and asks again.
-//! Limits: an answer to another shard waits, as a reference to what it says, until the lanes have room for its bytes;
-//! [`PENDING_MAX`] files are waited for, and who finds no place has to ask again later. What is known counts as
-//! memory for rules, and goes before the rules that origins hold ([`super::rules_cache`]).
+//! Decides: a file is fetched once, however many origins are redirected to it, and its content is kept for as long as
+//! it is valid. The shard that owns the file's host fetches it; other shards query that shard and keep its answer in
+//! the same way. An answer may be lost with a message: an asker that still waits has the request sent again.
+//! Anyone may redirect thousands of origins to files that never arrive. So the origins of a site wait for at most
+//! [`TIMES_FREE`] times as many files as there are free slots ([`SiteShares`]). If no slot is free, a new question
+//! replaces the one that has waited longest, provided it has waited for [`DISPLACED_AFTER`]: an available file has
+//! usually arrived by then.
+//! Invariants: an entry is either pending or known. An asker gets one answer, or learns that none will come and asks
+//! again.
+//! Limits: an answer to another shard waits, as a reference to the content, until the lanes have room for its bytes.
+//! At most [`PENDING_MAX`] files are pending; an asker that finds no slot must ask again later. Known files count as
+//! memory for rules and are evicted before the rules that origins hold ([`super::rules_cache`]).
 
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
@@ -23,37 +25,38 @@ use ringcrawl_base::time::{Duration, Instant};
 use ringcrawl_robots::Rules;
 use ringcrawl_url::{SiteKey, Url};
 
-/// What a file said, and until when that holds.
+/// The content of a file, and how long it is valid.
 pub type Finding = (RobotsResult<Rc<CachedRules>>, Instant);
 
-/// The files of a shard, its own hosts' and others'.
+/// The files of a shard: those of its own hosts and of others.
 #[derive(Debug)]
 pub struct RobotsFiles {
     files: HashMap<Rc<Url>, File>,
     pending: usize,
-    /// Files that are waited for, the longest first; an entry that is not there any more is ignored.
+    /// Pending files, the longest pending first; an entry that no longer exists is ignored.
     by_wait: VecDeque<(Instant, Rc<Url>)>,
-    /// What sites' origins wait for.
+    /// Files that each site's origins wait for.
     shares: SiteShares,
     numbers: u64,
-    /// Known files, the oldest first; an entry that is not there any more is ignored.
+    /// Known files, the oldest first; an entry that no longer exists is ignored.
     by_age: VecDeque<(u64, Rc<Url>)>,
-    /// Length of `by_age` at which such entries are thrown out.
+    /// Length of `by_age` at which stale entries are removed.
     by_age_max: usize,
     requests: Vec<(u16, RobotsRequest)>,
-    /// Answers to other shards: rules that many wait for are held once.
+    /// Answers to other shards: rules with many askers are held once.
     answers: VecDeque<(u16, Url, Finding)>,
 }
 
 #[derive(Debug)]
 enum File {
-    /// Waited for since then, first by an origin of this site; where another shard was asked, which, and when it is asked again.
+    /// Pending since then, first for an origin of this site. If another shard was queried: which, and when it is
+    /// queried again.
     Pending { since: Instant, site: Option<SiteKey>, askers: Vec<Asker>, asked: Option<(u16, Instant)> },
     /// Fetched.
     Known { finding: Finding, number: u64, _charge: Charge },
 }
 
-/// Who wants to know.
+/// The origin of a question.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Asker {
     /// An origin of this shard.
@@ -62,22 +65,22 @@ pub enum Asker {
     Shard(u16),
 }
 
-/// What became of a question.
+/// The result of a question.
 #[derive(Debug)]
 pub enum Asked {
     /// This is the answer.
     Known(Finding),
-    /// The asker will be told.
+    /// The asker will get an answer.
     Noted,
-    /// Nobody asked for this file before: the asker will be told, once it is fetched or another shard has answered. Nobody waits any
-    /// more for the file whose place it took.
+    /// The first question for this file: the asker gets an answer once the file is fetched or another shard has
+    /// answered. The askers of the file that it displaced wait no longer.
     New { displaced: Option<Rc<Url>> },
-    /// Too many files are waited for.
+    /// Too many files are pending.
     Full,
 }
 
 impl RobotsFiles {
-    /// Nothing is known, and nobody waits.
+    /// Nothing is known or pending.
     pub fn new() -> RobotsFiles {
         RobotsFiles {
             files: HashMap::new(),
@@ -92,7 +95,7 @@ impl RobotsFiles {
         }
     }
 
-    /// What a file said, if that still holds.
+    /// The content of a file, if still valid.
     pub fn known(&mut self, url: &Url, now: Instant) -> Option<Finding> {
         match self.files.get(url)? {
             File::Known { finding, .. } if finding.1 > now => Some(finding.clone()),
@@ -104,24 +107,24 @@ impl RobotsFiles {
         }
     }
 
-    /// Whether there is anything about a file.
+    /// Whether there is an entry for a file.
     pub fn holds(&self, url: &Url) -> bool {
         self.files.contains_key(url)
     }
 
-    /// Asks for a file; an origin of this shard is of a `site`.
+    /// Asks for a file; `site` is the site of an origin of this shard.
     pub fn ask(&mut self, now: Instant, asker: Asker, site: Option<SiteKey>, url: &Url) -> Asked {
         if let Some(finding) = self.known(url, now) {
             return Asked::Known(finding);
         }
         if let Some(File::Pending { askers, .. }) = self.files.get_mut(url) {
-            // Another shard asks again, when it has waited for long. An origin asks once.
+            // Another shard asks again after a long wait. An origin asks once.
             if matches!(asker, Asker::Origin(..)) || !askers.contains(&asker) {
                 askers.push(asker);
             }
             return Asked::Noted;
         }
-        // Who waits for hardly anything may have a place that another gives up.
+        // A site that waits for hardly any files may displace another.
         let free = PENDING_MAX.saturating_sub(self.pending).max(1) as u64;
         if site.is_some_and(|site| !self.shares.may_take(site, free)) {
             return Asked::Full;
@@ -142,7 +145,7 @@ impl RobotsFiles {
         Asked::New { displaced }
     }
 
-    /// Takes out the file that has been waited for longest, if that is long enough.
+    /// Removes the file that has been pending longest, if that is long enough.
     fn displace(&mut self, now: Instant) -> Option<Rc<Url>> {
         while let Some((since, url)) = self.by_wait.pop_front() {
             if !is_awaited_since(&self.files, &url, since) {
@@ -158,12 +161,12 @@ impl RobotsFiles {
         None
     }
 
-    /// Takes a question back that was new.
+    /// Withdraws a question that was new.
     pub fn withdraw(&mut self, url: &Url) {
         self.answered(url);
     }
 
-    /// Shard `owner` is to be asked for a file that is new.
+    /// Shard `owner` must be queried for a new file.
     pub fn request(&mut self, now: Instant, owner: u16, url: &Url) {
         if let Some(File::Pending { asked, .. }) = self.files.get_mut(url) {
             *asked = Some((owner, now + ASK_AGAIN));
@@ -171,8 +174,8 @@ impl RobotsFiles {
         }
     }
 
-    /// Somebody has waited for [`ASK_AGAIN`]: asks once more, if another shard owes the answer. Whether the file is still
-    /// waited for.
+    /// An asker has waited for [`ASK_AGAIN`]: sends the request again if another shard owes the answer. Returns
+    /// whether the file is still pending.
     pub fn remind(&mut self, now: Instant, url: &Url) -> bool {
         let Some(File::Pending { asked, .. }) = self.files.get_mut(url) else { return false };
         if let Some((owner, again)) = asked
@@ -189,7 +192,7 @@ impl RobotsFiles {
         matches!(self.files.get(url), Some(File::Pending { asked: Some(_), .. }))
     }
 
-    /// Those who waited for a file that came; nobody waits any more.
+    /// Returns the askers of a file that arrived; none waits any more.
     pub fn answered(&mut self, url: &Url) -> Vec<Asker> {
         if !matches!(self.files.get(url), Some(File::Pending { .. })) {
             return Vec::new();
@@ -204,7 +207,7 @@ impl RobotsFiles {
         }
     }
 
-    /// Keeps what a file said.
+    /// Keeps the content of a file.
     pub fn keep(&mut self, url: &Url, finding: Finding, memory: &RulesCache) {
         let url = Rc::new(url.clone());
         self.numbers += 1;
@@ -220,14 +223,14 @@ impl RobotsFiles {
         self.files.insert(url, File::Known { finding, number: self.numbers, _charge: charge });
     }
 
-    /// What a file said is to be asked for again.
+    /// The file must be requested again.
     pub fn forget(&mut self, url: &Url) {
         if matches!(self.files.get(url), Some(File::Known { .. })) {
             self.files.remove(url);
         }
     }
 
-    /// Drops the oldest of the known files; whether there was any.
+    /// Drops the oldest known file; returns whether there was one.
     pub fn drop_oldest(&mut self) -> bool {
         while let Some((number, url)) = self.by_age.pop_front() {
             if is_known_as(&self.files, &url, number) {
@@ -238,12 +241,12 @@ impl RobotsFiles {
         false
     }
 
-    /// Another shard is to be told what a file said.
+    /// Another shard must get the content of a file.
     pub fn tell(&mut self, to: u16, url: &Url, finding: Finding) {
         self.answers.push_back((to, url.clone(), finding));
     }
 
-    /// Takes the requests to other shards since the last call.
+    /// Takes the requests to other shards that arose since the last call.
     pub fn take_requests(&mut self) -> Vec<(u16, RobotsRequest)> {
         std::mem::take(&mut self.requests)
     }
@@ -255,7 +258,7 @@ impl RobotsFiles {
         Some((to, RobotsAnswer { url, result, holds: until.since(now) }))
     }
 
-    /// Whether another shard is to be told something.
+    /// Whether another shard must get an answer.
     pub fn has_answers(&self) -> bool {
         !self.answers.is_empty()
     }
@@ -269,15 +272,15 @@ fn is_known_as(files: &HashMap<Rc<Url>, File>, url: &Url, number: u64) -> bool {
     matches!(files.get(url), Some(File::Known { number: at, .. }) if *at == number)
 }
 
-/// Files that are waited for at once, in a shard.
+/// Files that are pending at once, in a shard.
 const PENDING_MAX: usize = 4_096;
-/// How long an answer is waited for before it is asked for once more.
+/// How long ringcrawl waits for an answer before it asks again.
 pub const ASK_AGAIN: Duration = Duration::from_secs(60);
-/// A file has been waited for so long when another may take its place: longer than its host takes to come to it,
-/// where that has files of others every so many requests.
+/// After this wait another file may displace a pending one. It is longer than the file's host takes to get to it, as
+/// a host fetches files for others only every few requests.
 const DISPLACED_AFTER: Duration = Duration::from_secs(20);
-/// Places in which what sites wait for is counted: so many that a site of few hosts has one for itself, though each file is
-/// waited for by another site.
+/// Buckets that count the files each site waits for: so many that a site of few hosts has one of its own, even if a
+/// different site waits for each file.
 const SHARE_PLACES: usize = 4 * PENDING_MAX;
-/// What an entry costs besides its texts.
+/// Bytes of an entry in addition to its texts.
 const FILE_BYTES: usize = size_of::<File>() + 3 * size_of::<Url>();

@@ -1,16 +1,17 @@
-//! What shards tell each other about a robots.txt that lies on another shard's host.
+//! Messages between shards about a robots.txt on another shard's host.
 //!
-//! Decides: the shard that owns a host is the only one that may ask it, so a shard whose origin is sent there asks that
-//! shard, and is told how this one file came out: its rules as parsed for our agent, or where it redirects to, or why it
-//! is not to be had. The asking shard counts redirects and asks on.
-//! Format: one byte of version, then fixed fields, little endian; what is left of the message is the last field.
+//! Decides: only the shard that owns a host may query it. So a shard whose origin is redirected there queries that
+//! shard, which answers with the result for this one file: its rules as parsed for our agent, its redirect target, or
+//! why it is unavailable. The asking shard counts redirects and follows them.
+//! Format: one byte of version, then fixed fields, little endian; the rest of the message is the last field.
 //!
 //! | message | fields |
 //! |---|---|
 //! | request | URL |
 //! | answer | 8 bytes: nanoseconds that it holds; 2 bytes and so many: URL; 1 byte: kind; by kind: rules (as [`Rules::to_bytes`]), a URL, or the name of a failure |
 //!
-//! Invariants: `from_bytes(to_bytes(m)) == m`, but for the sitemaps, which are taken where the file was fetched.
+//! Invariants: `from_bytes(to_bytes(m)) == m`, except for the sitemaps, which are collected where the file was
+//! fetched.
 //! Limits: any bytes are read without a panic; an answer is little longer than the rules' text, which
 //! `robots.body_bytes_max` bounds.
 
@@ -19,34 +20,34 @@ use ringcrawl_base::time::Duration;
 use ringcrawl_robots::Rules;
 use ringcrawl_url::Url;
 
-/// "Fetch this as a robots.txt, and tell me how that went."
+/// "Fetch this as a robots.txt, and report the result."
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RobotsRequest {
     /// What to fetch.
     pub url: Url,
 }
 
-/// How a file came out that was fetched as a robots.txt.
+/// The result of fetching a file as a robots.txt.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RobotsAnswer {
     /// What was fetched.
     pub url: Url,
     /// What came.
     pub result: RobotsResult,
-    /// How long that is to be believed; of `Unreachable`, how long nobody asks again.
+    /// How long the result is valid; for `Unreachable`, how long no request is made.
     pub holds: Duration,
 }
 
-/// What a file says that was fetched as a robots.txt.
+/// The content of a file that was fetched as a robots.txt.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum RobotsResult<R = Rules> {
     /// These rules; none when everything is allowed.
     Rules(R),
-    /// What it says lies elsewhere.
+    /// The content is elsewhere.
     Redirect(Url),
     /// Nothing for now, for this reason: everything is forbidden.
     Unreachable(Failure),
-    /// Nothing, and more tries would not help.
+    /// Nothing, and further attempts would not help.
     Refused(Failure),
 }
 
@@ -68,7 +69,7 @@ impl RobotsRequest {
         [&[VERSION], self.url.as_str().as_bytes()].concat()
     }
 
-    /// Reads a message; `None` when it is none.
+    /// Reads a message; `None` if it is malformed.
     pub fn from_bytes(bytes: &[u8]) -> Option<RobotsRequest> {
         let (version, rest) = bytes.split_first()?;
         (*version == VERSION).then_some(())?;
@@ -82,7 +83,7 @@ impl RobotsAnswer {
         let text = self.url.as_str().as_bytes();
         let mut bytes = vec![VERSION];
         bytes.extend(u64::try_from(self.holds.as_nanos()).unwrap_or(u64::MAX).to_le_bytes());
-        // A URL has 65,535 bytes at most.
+        // A URL has at most 65,535 bytes.
         bytes.extend((text.len() as u16).to_le_bytes());
         bytes.extend(text);
         match &self.result {
@@ -106,7 +107,7 @@ impl RobotsAnswer {
         bytes
     }
 
-    /// Reads a message; `None` when it is none.
+    /// Reads a message; `None` if it is malformed.
     pub fn from_bytes(bytes: &[u8]) -> Option<RobotsAnswer> {
         let (version, rest) = bytes.split_first()?;
         (*version == VERSION).then_some(())?;
@@ -206,7 +207,7 @@ mod tests {
                     None => refused += 1,
                     Some(other) => {
                         read += 1;
-                        // What was read can be used, and is written as it was read.
+                        // A result that was read is usable, and is written as it was read.
                         assert_eq!(RobotsAnswer::from_bytes(&other.to_bytes()), Some(other.clone()));
                         if let RobotsResult::Rules(rules) = other.result {
                             let _ = rules.allows("/a/b?q=/");

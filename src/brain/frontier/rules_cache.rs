@@ -1,14 +1,15 @@
-//! The rules of robots.txt in memory, all hosts of a shard together, and which of them leave it.
+//! The robots.txt rules in memory, for all hosts of a shard together, and which of them are evicted.
 //!
-//! Decides: above `robots.ram_bytes_max` rules are dropped: first files that others were sent to, then rules of hosts that
-//! have nothing to do, then those that a page was judged by, each the longest first and of these the oldest. Rules of a host that has something to do stay as long
-//! as those of their length and all shorter ones are within the bound. A host whose rules were dropped asks for robots.txt again
-//! before its next page, so dropping costs a request and never a verdict.
-//! Why the longest: a hundred hosts with rules of half a megabyte would otherwise have all others ask for theirs before every
-//! page, which halves their rate.
-//! Invariants: rules are counted as long as somebody holds them, and once however many do; rules that a URL waits for
-//! and that none was judged by yet stay, so that every robots.txt serves a page at least.
-//! Limits: rules that must stay may pass the bound: those of hosts between their robots.txt and the page after it.
+//! Decides: above `robots.ram_bytes_max` rules are dropped: first files that others were redirected to, then rules of
+//! hosts that have nothing to do, then rules by which a page was judged, in each group the longest first and among
+//! these the oldest. Rules of a host that has something to do stay as long as all rules of their length and shorter
+//! are within the bound. A host whose rules were dropped fetches robots.txt again before its next page, so dropping
+//! costs a request and never a verdict.
+//! Why the longest: a hundred hosts with rules of half a megabyte would otherwise make all others refetch theirs
+//! before every page, which halves their rate.
+//! Invariants: rules are counted as long as they have a holder, and once however many holders they have. Rules that a
+//! URL waits for and that have not judged one yet stay, so that every robots.txt serves at least one page.
+//! Limits: rules that must stay may exceed the bound: those of hosts between their robots.txt and the page after it.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -24,13 +25,13 @@ use ringcrawl_robots::Rules;
 #[derive(Debug)]
 pub struct CachedRules {
     rules: Rules,
-    /// Which they are, in the order of their coming; [`NO_FILE`] and [`EMPTY_FILE`] for those that everybody shares.
+    /// Their number, in order of arrival; [`NO_FILE`] and [`EMPTY_FILE`] for those shared by all.
     number: u64,
     charge: Charge,
 }
 
 impl CachedRules {
-    /// Whether a robots.txt said so, and not that there is none.
+    /// Whether a robots.txt contained them, rather than its absence.
     pub fn is_of_file(&self) -> bool {
         self.number != NO_FILE
     }
@@ -77,18 +78,18 @@ pub struct RulesCache {
     held: Rc<[Cell<u64>; ROWS]>,
     /// Most hosts have no rules: one value for all of them.
     allow_all: Rc<CachedRules>,
-    /// And many have a file that forbids nothing.
+    /// Many others have a file that forbids nothing.
     empty: Rc<CachedRules>,
     numbers: u64,
-    /// Who holds rules, by their length, of each the oldest first.
+    /// The holders of rules, by the rules' length, each the oldest first.
     rows: [Row; ROWS],
 }
 
-/// Holders of rules of about one length, the oldest first; an entry whose rules are not there any more is ignored.
+/// Holders of rules of about one length, the oldest first; an entry whose rules no longer exist is ignored.
 #[derive(Debug)]
 struct Row {
     by_age: VecDeque<(u64, HostId, u8)>,
-    /// Length of `by_age` at which such entries are thrown out.
+    /// Length of `by_age` at which stale entries are removed.
     by_age_max: usize,
 }
 
@@ -111,7 +112,7 @@ impl RulesCache {
         }
     }
 
-    /// Rules that a file came with.
+    /// The rules of a fetched file.
     pub fn keep(&mut self, rules: Rules) -> Rc<CachedRules> {
         if rules == self.empty.rules {
             return Rc::clone(&self.empty);
@@ -121,7 +122,7 @@ impl RulesCache {
         Rc::new(CachedRules { rules, number: self.numbers, charge })
     }
 
-    /// The rules of who has none.
+    /// The rules of an origin without a robots.txt.
     pub fn allow_all(&self) -> Rc<CachedRules> {
         Rc::clone(&self.allow_all)
     }
@@ -136,12 +137,12 @@ impl RulesCache {
         self.bytes_up_to(ROWS - 1)
     }
 
-    /// Bytes of those in `row` and of all shorter ones.
+    /// Bytes of the rules in `row` and of all shorter ones.
     fn bytes_up_to(&self, row: usize) -> u64 {
         self.held.iter().take(row + 1).map(Cell::get).sum()
     }
 
-    /// Whether these are over the bound, whatever longer ones there are.
+    /// Whether these are over the bound, regardless of longer ones.
     fn is_over_up_to(&self, row: usize) -> bool {
         self.bytes_up_to(row) > self.bytes_max
     }
@@ -162,13 +163,13 @@ impl Frontier {
         by_age.push_back((number, id, index as u8));
     }
 
-    /// Drops rules until they are within their bound, or a good many were looked at.
+    /// Drops rules until they are within their bound, or enough were looked at.
     pub(super) fn trim_rules(&mut self) {
         while self.rules_cache.is_over_up_to(ROWS - 1) && self.robots_files.drop_oldest() {}
         for idle_alone in [true, false] {
             for row in (0..ROWS).rev() {
                 let mut looks = LOOKS_MAX.min(self.rules_cache.rows[row].by_age.len());
-                // Idle hosts do without whatever is over, whose rules that may be.
+                // Rules of idle hosts make room for any excess, whichever rules cause it.
                 let up_to = if idle_alone { ROWS - 1 } else { row };
                 while looks > 0 && self.rules_cache.is_over_up_to(up_to) {
                     self.look_at_oldest(row, idle_alone);
@@ -178,7 +179,7 @@ impl Frontier {
         }
     }
 
-    /// Drops the oldest rules of a row, if their host can do without them; else they count as new.
+    /// Drops the oldest rules of a row, if their host can do without them; otherwise they count as new.
     fn look_at_oldest(&mut self, row: usize, idle_alone: bool) {
         let row = &mut self.rules_cache.rows[row].by_age;
         let Some(entry) = row.pop_front() else { return };
@@ -202,12 +203,12 @@ impl Host {
     }
 }
 
-/// The number of the rules of those that have no robots.txt.
+/// The number of the rules of origins without a robots.txt.
 const NO_FILE: u64 = 0;
-/// That of the rules of files that say nothing.
+/// The number of the rules of empty files.
 const EMPTY_FILE: u64 = 1;
 
-/// The row of rules of so many bytes: each holds four times as long ones as the one before.
+/// The row of rules of this many bytes: each row holds rules four times as long as the one before.
 fn row_of(bytes: u64) -> usize {
     (bytes / SHORT_BYTES).checked_ilog(4).map_or(0, |row| row as usize + 1).min(ROWS - 1)
 }
@@ -216,5 +217,5 @@ fn row_of(bytes: u64) -> usize {
 const SHORT_BYTES: u64 = 1 << 10;
 /// The last row begins at 256 KiB.
 const ROWS: usize = 6;
-/// Holders of rules that are looked at when a job has ended, of each kind and length.
+/// Holders of rules looked at after a job, for each kind and length.
 const LOOKS_MAX: usize = 32;

@@ -11,7 +11,7 @@ use ringcrawl_base::time::{Duration, WallClock};
 use ringcrawl_config::Operators;
 use ringcrawl_config::{self as config, Config, UrlOrder};
 
-/// What is configured, as one shard's share.
+/// The configuration, as one shard's share.
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub(super) politeness: config::Politeness,
@@ -19,32 +19,32 @@ pub struct Settings {
     pub(super) operators: Arc<Operators>,
     pub(super) robots: config::Robots,
     pub(super) partition: Partition,
-    /// Which of the partition's shards this is.
+    /// The index of this shard in the partition.
     pub(super) shard: u16,
     /// Several shards may have URLs of one host.
     pub(super) shares_hosts: bool,
-    /// URLs of other shards wait until there is nothing else at all.
+    /// URLs of other shards wait until there is nothing else to do.
     pub(super) crosses_over: bool,
     pub(super) deadline: Duration,
     pub(super) order: UrlOrder,
-    /// For what the order goes by.
+    /// Memory for the data that determines the order.
     pub(super) order_bytes_max: u64,
     pub(super) ram_bytes_max: u64,
     pub(super) host_head_urls: usize,
     pub(super) hosts_max: usize,
-    /// What a host fetches is less for another one: the crawl has so many pages alone.
+    /// A page fetched from one host is one fewer for the others: the crawl has a page limit.
     pub(super) has_page_budget: bool,
     pub(super) detects_traps: bool,
     pub(super) traps_bytes_max: u64,
     pub(super) in_flight_max: usize,
-    /// The crawl's randomness.
+    /// The seed of the crawl's random numbers.
     pub(super) rng_seed: u64,
     pub(super) rules_bytes_max: u64,
     pub(super) resolving_max: usize,
     pub(super) families: config::Families,
-    /// So long before a request its address is asked for.
+    /// How long before a request its address is looked up.
     pub(super) resolve_lead: Duration,
-    /// Addresses are used so long past their time while no name server answers.
+    /// How long past their time addresses are used while no name server answers.
     pub(super) stale_max: Duration,
     /// The wall clock.
     pub(super) clock: WallClock,
@@ -84,7 +84,7 @@ impl Settings {
         }
     }
 
-    /// In which order a host's URLs come.
+    /// The order of a host's URLs.
     pub(super) fn discipline(&self) -> Discipline {
         match self.order {
             UrlOrder::DepthFirst => Discipline::Newest,
@@ -93,7 +93,7 @@ impl Settings {
         }
     }
 
-    /// Pages of a host that are not looked at.
+    /// Pages of a host that are not examined.
     pub(super) fn free_pages(&self) -> u32 {
         if self.has_page_budget { kinds::FREE_PAGES_OF_BUDGET } else { kinds::FREE_PAGES }
     }
@@ -106,12 +106,12 @@ impl Settings {
         }
     }
 
-    /// The same, where this is the wall clock.
+    /// The same, with this wall clock.
     pub fn by(self, clock: WallClock) -> Settings {
         Settings { clock, ..self }
     }
 
-    /// The same, where these operators are known.
+    /// The same, with these known operators.
     pub fn knowing(self, operators: Arc<Operators>) -> Settings {
         Settings { operators, ..self }
     }

@@ -1,15 +1,16 @@
-//! What hosts and sites have cost, and whether they may cost more.
+//! What hosts and sites have spent of their budgets, and whether they may spend more.
 //!
-//! Decides: a page is a response of status 2xx, stored or not; bytes are those of the last response of each URL, on the wire; time
-//! runs by the wall clock from the first request on, also while no process runs, and goes with a clock that is set. robots.txt counts for nothing. A site's options in
-//! the seeds ([`crate::seed`]) replace what the configuration says of all sites.
-//! A URL is judged when its turn comes: what is over a budget ends without a request. Where what is in flight could use up the
-//! pages, it waits for that.
-//! Why so: all of it can be counted again from the logs of URLs and ends, so budgets hold over restarts and for any number of shards
-//! without a file of their own.
-//! Invariants: a site has at most its pages; of bytes and time it has at most what is in flight more.
-//! Limits: `budget.ram_bytes_max`. Hosts and sites that find no room have no budget (they are counted), but for the sites of seeds
-//! with options, which always have.
+//! Decides: a page is a response of status 2xx, stored or not. Bytes are those of the last response of each URL, on
+//! the wire. Time runs by the wall clock from the first request on, also while no process runs, and follows a clock
+//! that is set. robots.txt does not count. A site's options in the seeds ([`crate::seed`]) replace the configuration
+//! for all sites.
+//! A URL is judged when its turn comes: a URL over a budget ends without a request. If the requests in flight could
+//! use up the pages, it waits for them.
+//! Why so: everything can be recounted from the logs of URLs and ends, so budgets hold over restarts and for any
+//! number of shards without a file of their own.
+//! Invariants: a site gets at most its pages; of bytes and time it exceeds its budget at most by what is in flight.
+//! Limits: `budget.ram_bytes_max`. Hosts and sites that find no room have no budget (they are counted), except the
+//! sites of seeds with options, which always have one.
 
 use std::sync::Arc;
 
@@ -23,7 +24,7 @@ use ringcrawl_base::time::{Duration, Instant, WallClock};
 use ringcrawl_config as config;
 use ringcrawl_url::{SiteKey, Url};
 
-/// What a host or a site may cost; 0 is no bound.
+/// What a host or a site may cost; 0 means no bound.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Bound {
     /// Responses of status 2xx.
@@ -37,7 +38,7 @@ pub struct Bound {
 /// What the sites of seeds with options may cost, and their parts, by the numbers of their keys.
 pub type SiteBounds = IntMap<Bound>;
 
-/// The parts of sites of which several have a budget of their own, by the numbers of the sites' keys.
+/// Sites with parts that have budgets of their own, by the numbers of the sites' keys.
 pub type PartsBySite = IntMap<SiteParts>;
 
 /// What one URL has cost.
@@ -47,7 +48,7 @@ pub struct Cost {
     pub is_page: bool,
     /// Bytes of its response.
     pub bytes: u64,
-    /// When it ended, in seconds since 1970; 0: nobody was asked for it.
+    /// When it ended, in seconds since 1970; 0: no request was made for it.
     pub seconds: u32,
 }
 
@@ -56,7 +57,7 @@ pub struct Cost {
 pub enum Left {
     /// It may.
     Enough,
-    /// What is in flight may use up the rest, or not.
+    /// Requests in flight may use up the rest, or not.
     Pending,
     /// It may not.
     Nothing,
@@ -68,7 +69,7 @@ pub(super) struct Spent {
     bytes: u64,
     pages: u32,
     in_flight: u32,
-    /// Of the first request, in seconds since 1970; 0: there was none.
+    /// Time of the first request, in seconds since 1970; 0: there was none.
     first: u32,
 }
 
@@ -87,7 +88,7 @@ pub struct SiteQuotas {
 }
 
 impl Bound {
-    /// What the configuration says of hosts, and of sites.
+    /// The configured bounds for hosts, and for sites.
     pub fn of_config(budget: &config::Budget) -> [Bound; 2] {
         let bound = |pages, bytes, time: Duration| Bound { pages, bytes, seconds: whole_seconds(time) };
         [
@@ -96,7 +97,7 @@ impl Bound {
         ]
     }
 
-    /// Whether there is none.
+    /// Whether there is no bound.
     pub fn is_none(&self) -> bool {
         *self == Bound::default()
     }
@@ -110,7 +111,7 @@ impl Default for SiteQuotas {
 }
 
 impl SiteQuotas {
-    /// The budgets of one shard, of which nothing is spent, in so many bytes.
+    /// The budgets of one shard, with nothing spent, in this many bytes.
     pub fn new(
         budget: &config::Budget,
         of_seeds: Arc<SiteBounds>,
@@ -124,7 +125,7 @@ impl SiteQuotas {
         SiteQuotas { of_hosts, of_sites, of_seeds, site_parts, rng_seed, clock, parts, entries_max, uncounted: 0 }
     }
 
-    /// The same where these parts of sites have budgets of their own.
+    /// The same, with budgets of their own for these parts of sites.
     pub fn of_parts(self, site_parts: Arc<PartsBySite>) -> SiteQuotas {
         SiteQuotas { site_parts, ..self }
     }
@@ -148,13 +149,13 @@ impl SiteQuotas {
         !self.of_hosts.is_none() || !self.of_sites.is_none() || !self.of_seeds.is_empty()
     }
 
-    /// Whether bytes are.
+    /// Whether bytes are bounded.
     pub fn count_bytes(&self) -> bool {
         let of_seeds = || self.of_seeds.values().any(|bound| bound.bytes > 0);
         self.of_hosts.bytes > 0 || self.of_sites.bytes > 0 || of_seeds()
     }
 
-    /// Requests of hosts and sites that no room was for.
+    /// Requests of hosts and sites for which there was no room.
     pub fn uncounted(&self) -> u64 {
         self.uncounted
     }
@@ -178,7 +179,7 @@ impl SiteQuotas {
         left
     }
 
-    /// A page of a host is asked for.
+    /// A page of a host is requested.
     pub fn took(&mut self, now: Instant, host: &str, site: SiteKey) {
         if !self.are_set() {
             return;
@@ -195,7 +196,7 @@ impl SiteQuotas {
         }
     }
 
-    /// It has ended; `None`: it is to be asked for again.
+    /// The request has ended; `None`: it will be repeated.
     pub fn ended(&mut self, host: &str, site: SiteKey, cost: Option<Cost>) {
         if !self.are_set() {
             return;
@@ -208,7 +209,7 @@ impl SiteQuotas {
         }
     }
 
-    /// An earlier run has asked for a URL of a host.
+    /// An earlier run has requested a URL of a host.
     pub fn replayed(&mut self, host: &str, site: SiteKey, cost: Cost) {
         for (key, _) in self.bounds(host, site) {
             match self.spent(key) {
@@ -223,7 +224,7 @@ impl SiteQuotas {
         }
     }
 
-    /// The keys under which a host is counted, and what holds for them.
+    /// The keys under which a host is counted, and their bounds.
     fn bounds(&self, host: &str, site: SiteKey) -> impl Iterator<Item = (u64, Bound)> + use<> {
         let of_site = self.of_seeds.get(&site.number()).copied().unwrap_or(self.of_sites);
         let host = (!self.of_hosts.is_none())
@@ -232,14 +233,14 @@ impl SiteQuotas {
         host.into_iter().chain(site)
     }
 
-    /// What a key has spent; `None` where there is no room to know.
+    /// What a key has spent; `None` if there is no room to record it.
     fn spent(&mut self, key: u64) -> Option<&mut Spent> {
         let entries_max = if self.of_seeds.contains_key(&key) { usize::MAX } else { self.entries_max };
         self.parts.entry(key, entries_max)
     }
 
     fn seconds(&self, now: Instant) -> u32 {
-        // 0 is no time.
+        // 0 means no time.
         u32::try_from(self.clock.seconds(now)).unwrap_or(u32::MAX).max(1)
     }
 }
@@ -268,9 +269,9 @@ fn whole_seconds(time: Duration) -> u32 {
     u32::try_from(time.as_millis().div_ceil(1_000)).unwrap_or(u32::MAX)
 }
 
-/// Hosts are counted beside sites, and have other keys.
+/// Hosts are counted next to sites, and have other keys.
 const HOSTS: u64 = 0x68_6f_73_74;
-/// How long a URL waits for what is in flight.
+/// How long a URL waits for requests in flight.
 pub const PENDING_PAUSE: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
@@ -284,7 +285,7 @@ mod tests {
         SiteKey::of_host(7, &format!("s{number}.test"))
     }
 
-    /// The clock that says so many seconds at the beginning.
+    /// A clock that shows this many seconds at the beginning.
     fn clock(seconds: u64) -> WallClock {
         WallClock::reading(Instant::ZERO, UnixTime::from_micros(seconds * 1_000_000))
     }
@@ -300,7 +301,7 @@ mod tests {
         SiteQuotas::new(&budget, Arc::new(of_seeds), 7, clock(1_000_000), bytes)
     }
 
-    /// Pages that are fetched one after the other until nothing is left.
+    /// Fetches pages one after the other until nothing is left.
     fn pages(budgets: &mut SiteQuotas, host: &str, site: SiteKey, cost: Cost) -> usize {
         let fetched = (0..1_000).take_while(|_| {
             let is_left = budgets.left(at(0), host, site) == Left::Enough;

@@ -1,10 +1,11 @@
-//! Hosts that wait, with turns that go round by site.
+//! Waiting hosts whose turns rotate by site.
 //!
-//! Decides: each site with a waiting host gets one turn and then goes behind all others; within a site first in, first out.
-//! So a site's wait depends on how many sites wait, and not on how many hosts one of them has brought.
-//! Invariants: a site stands in the row once while one of its hosts waits, and else not at all; each call costs the same,
-//! however many wait, but for sites that may have nothing now.
-//! Limits: the caller bounds hosts. Whoever has many registrable domains has a turn for each.
+//! Decides: each site with a waiting host gets one turn and then goes behind all others; within a site the order is
+//! first in, first out. So a site's wait depends on how many sites wait, and not on how many hosts one of them has
+//! brought.
+//! Invariants: a site is queued exactly once while one of its hosts waits, and otherwise not at all. Each call costs
+//! the same, however many wait, except for sites that may have nothing now.
+//! Limits: the caller bounds hosts. A party with many registrable domains gets a turn for each.
 
 use std::collections::VecDeque;
 
@@ -17,7 +18,7 @@ use ringcrawl_url::SiteKey;
 pub struct SiteRoundRobin {
     sites: VecDeque<SiteKey>,
     hosts: IntMap<VecDeque<HostId>, SiteKey>,
-    /// Empty rows, to be used again.
+    /// Empty queues, for reuse.
     spare: Vec<VecDeque<HostId>>,
 }
 
@@ -41,8 +42,8 @@ impl SiteRoundRobin {
         hosts.push_back(id);
     }
 
-    /// Puts a host before the others of its site, and a site that did not wait before all others. One that did keeps its
-    /// place: others must not wait for more than a turn of it.
+    /// Puts a host before the others of its site, and a site that did not wait before all others. A site that already
+    /// waits keeps its place: others must not wait for more than one turn of it.
     pub fn push_front(&mut self, site: SiteKey, id: HostId) {
         let hosts = self.hosts.entry(site).or_insert_with(|| self.spare.pop().unwrap_or_default());
         if hosts.is_empty() {
@@ -51,7 +52,8 @@ impl SiteRoundRobin {
         hosts.push_front(id);
     }
 
-    /// Takes the hosts out that are `leaving`, and adds those that waited to `left`. It costs the same for one and for many.
+    /// Removes the hosts that are `leaving`, and adds those that waited to `left`. The cost is the same for one and
+    /// for many.
     pub fn remove(&mut self, leaving: &IntSet<HostId>, left: &mut IntSet<HostId>) {
         let before = self.hosts.len();
         self.hosts.retain(|_, hosts| {
@@ -69,14 +71,14 @@ impl SiteRoundRobin {
         }
     }
 
-    /// Takes all hosts of a site over from another row, behind those that wait here.
+    /// Takes over all hosts of a site from another queue, behind those that wait here.
     pub fn take_over(&mut self, site: SiteKey, from: &mut SiteRoundRobin) {
         let Some(hosts) = from.hosts.remove(&site) else { return };
         from.sites.retain(|other| *other != site);
         hosts.into_iter().for_each(|id| self.push(site, id));
     }
 
-    /// Gives the sites at the front that `are_theirs` to another row, with all their hosts.
+    /// Moves the sites at the front for which `are_theirs` holds to another queue, with all their hosts.
     pub fn hand_over(&mut self, are_theirs: impl Fn(SiteKey) -> bool, to: &mut SiteRoundRobin) {
         while let Some(site) = self.sites.front().copied().filter(|site| are_theirs(*site)) {
             self.sites.pop_front();
@@ -95,7 +97,7 @@ impl SiteRoundRobin {
         self.pop_of_first(|site, _| may_have(site))
     }
 
-    /// The same, where that is said of each site and its first host.
+    /// The same, with a condition on each site and its first host.
     pub fn pop_of_first(&mut self, may_have: impl Fn(SiteKey, HostId) -> bool) -> Option<HostId> {
         for _ in 0..self.sites.len() {
             let site = self.sites.pop_front()?;
@@ -116,7 +118,7 @@ impl SiteRoundRobin {
         None
     }
 
-    /// Gives the next turn to the first of `count` hosts that `is_better` names; whether there is one.
+    /// Gives the next turn to the first of `count` hosts for which `is_better` holds; returns whether there is one.
     pub fn prefer(&mut self, count: usize, is_better: impl Fn(HostId) -> bool) -> bool {
         let all =
             self.sites.iter().flat_map(|site| self.hosts.get(site).into_iter().flatten().map(move |id| (*site, *id)));
@@ -137,7 +139,7 @@ impl SiteRoundRobin {
     }
 }
 
-/// Rows that are kept to be used again, and their length.
+/// Queues that are kept for reuse, and their length.
 const SPARE_MAX: usize = 256;
 const SPARE_HOSTS_MAX: usize = 16;
 

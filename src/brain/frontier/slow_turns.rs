@@ -1,12 +1,12 @@
-//! Addresses and groups where a turn was slow, and how sites were there.
+//! Addresses and groups where a turn was slow, and how fast sites were there.
 //!
-//! Decides: a turn that was slow is followed by a rest of [`REST_TURNS`] times its length in which, as soon as any site was fast
-//! there, only such sites have a turn, and some strangers ([`super::turn_queues`]): who drips has a fifth of an
-//! address's time, however many they are. What counts is how a site was at this address: it may be fast at its own,
-//! and lead to a port of another's where nothing listens. Several sites may be slow one after another, each when it
-//! is known as fast: rests add up.
-//! Limits: of [`SLOW_MAX`] addresses at a time it is known that a turn was slow, and how the last [`GUESTS_MAX`] sites were there,
-//! or some more; each shard knows of its own turns.
+//! Decides: a slow turn is followed by a rest of [`REST_TURNS`] times its length. During it, once any site was fast
+//! there, only such sites get turns, and some strangers ([`super::turn_queues`]): slow sites together get at most a
+//! fifth of an address's time. What counts is a site's speed at this address: it may be fast at its own and lead to a
+//! port of another's that does not respond. Several sites may be slow one after another, each after it was known as
+//! fast: rests add up.
+//! Limits: at most [`SLOW_MAX`] addresses at a time are remembered as slow, each with the speed of its last
+//! [`GUESTS_MAX`] sites, or some more; each shard knows of its own turns.
 
 use std::collections::HashMap;
 
@@ -19,13 +19,13 @@ use ringcrawl_url::SiteKey;
 #[derive(Debug, Default)]
 pub struct SlowTurns(HashMap<Key, SlowTurn>);
 
-/// A turn was slow.
+/// What is known of an address where a turn was slow.
 #[derive(Debug)]
 pub struct SlowTurn {
     /// The end of the rest.
     rests_until: Instant,
-    /// Sites that had turns there, and how many were fast, less [`KNOWN_TURNS`] for each that was not: those that had one lately,
-    /// and before them.
+    /// The number of fast turns of each site there, less [`KNOWN_TURNS`] for each slow one: recent sites, and those
+    /// before them.
     guests: [IntMap<u8, SiteKey>; 2],
 }
 
@@ -40,12 +40,12 @@ impl SlowTurns {
         self.at(key).filter(|slow| slow.rests_until > now)
     }
 
-    /// Whether `site`, which may be slow elsewhere, has no turn there now.
+    /// Whether `site`, which may be slow elsewhere, gets no turn there now.
     pub fn must_rest(&self, now: Instant, key: Key, site: SiteKey, is_slow: bool) -> bool {
         self.rest(now, key).is_some_and(|slow| slow.is_wanted() && !slow.was_fast(site).unwrap_or(!is_slow))
     }
 
-    /// A turn of `site` has ended that was fast. Whether slow sites rest now.
+    /// A fast turn of `site` has ended. Returns whether slow sites rest now.
     pub fn fast_turn_ended(&mut self, now: Instant, key: Key, site: SiteKey) -> bool {
         self.0.get_mut(&key).is_some_and(|slow| {
             slow.note(site, true);
@@ -53,7 +53,7 @@ impl SlowTurns {
         })
     }
 
-    /// A turn of `site` has ended that was slow: it `lasted` so long. Whether slow sites rest now.
+    /// A slow turn of `site` has ended, after it `lasted` this long. Returns whether slow sites rest now.
     pub fn slow_turn_ended(&mut self, now: Instant, key: Key, site: SiteKey, lasted: Duration) -> bool {
         if self.0.len() >= SLOW_MAX {
             self.0.retain(|_, slow| slow.rests_until > now);
@@ -73,12 +73,12 @@ impl SlowTurn {
         SlowTurn { rests_until, guests: Default::default() }
     }
 
-    /// Whether `site` was fast; `None`: it was not there.
+    /// Whether `site` was fast; `None`: it had no turn there.
     pub fn was_fast(&self, site: SiteKey) -> Option<bool> {
         self.fast_turns(site).map(|turns| turns > 0)
     }
 
-    /// Whether `site` was fast so often that it has all its time while others wait.
+    /// Whether `site` was fast often enough to get its full time while others wait.
     pub fn knows(&self, site: SiteKey) -> bool {
         self.fast_turns(site).is_some_and(|turns| turns >= KNOWN_TURNS)
     }
@@ -94,7 +94,7 @@ impl SlowTurn {
 
     fn note(&mut self, site: SiteKey, was_fast: bool) {
         let before = self.fast_turns(site).unwrap_or(0);
-        // Whoever was fast for long, and is slow once, does not rest as those do that drip.
+        // A site that was fast for long and is slow once does not rest the way sites that drip do.
         let turns = if was_fast { before.saturating_add(1) } else { before.saturating_sub(KNOWN_TURNS) };
         let [lately, before] = &mut self.guests;
         if lately.len() >= GUESTS_MAX && !lately.contains_key(&site) {
@@ -104,14 +104,15 @@ impl SlowTurn {
     }
 }
 
-/// How many times as long as a slow turn the rest after it is.
+/// The rest after a slow turn lasts this many times as long as the turn.
 const REST_TURNS: u32 = 4;
-/// Nobody rests longer at once.
+/// Upper bound on one rest.
 const REST_MAX: Duration = Duration::from_secs(3_600);
-/// After so many fast turns at an address where others were slow, a site has all its time there while others wait.
+/// After this many fast turns at an address where others were slow, a site gets its full time there while others
+/// wait.
 const KNOWN_TURNS: u8 = 16;
-/// Addresses with slow turns that are remembered, and sites that had turns there, twice as many at most: nine megabytes at
-/// worst.
+/// Addresses with slow turns that are remembered, and sites that had turns there, at most twice as many: nine
+/// megabytes at worst.
 const SLOW_MAX: usize = 2_048;
 const GUESTS_MAX: usize = 100;
 

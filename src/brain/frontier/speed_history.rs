@@ -1,16 +1,17 @@
-//! How the fetches of sites were, as far as it is remembered.
+//! How fast the fetches of sites were, as far as remembered.
 //!
-//! Decides: a site is unknown, fast, or slow until some of its fetches were fast: one the first time, and twice as many each
-//! time that it is slow again. So an honest site that was slow once is soon as good as any, and one that is fast only in order
-//! to be slow again gets less and less of the others' time. The first slow one of a site that was fast for long is forgiven,
-//! one after as many fast ones as the highest price does not raise it, and each long row of fast ones makes up for one time.
-//! Invariants: what is remembered of a site is its own, but for one in 65,536 of those that share its row; that two share a
-//! row costs nothing while there are no more than four, and then the one forgotten is whose fetches ended longest ago.
+//! Decides: a site is unknown, fast, or slow until some of its fetches were fast: one the first time, and twice as
+//! many each time that it is slow again. So an honest site that was slow once soon counts as fast again, and one that
+//! is fast only in order to be slow again gets less and less of the others' time. The first slow fetch of a site that
+//! was fast for long is forgiven. A slow fetch after as many fast ones as the highest price does not raise the price,
+//! and each long run of fast fetches makes up for one relapse.
+//! Invariants: the record of a site is its own, except for one in 65,536 of the sites that share its row. Sharing a
+//! row costs nothing up to four sites; beyond that, the site whose fetches ended longest ago is forgotten.
 //! Limits: 262,144 sites, in a megabyte and a half.
 
 use ringcrawl_url::SiteKey;
 
-/// How the fetches of a site were.
+/// How fast the fetches of a site were.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Record {
     /// Nothing is remembered.
@@ -23,7 +24,7 @@ pub enum Record {
         /// How many times it has been slow before.
         relapses: u8,
     },
-    /// So many were fast since one was slow.
+    /// This many were fast since one was slow.
     Fast {
         /// How many, or a few more.
         count: u8,
@@ -35,12 +36,12 @@ pub enum Record {
 /// The records.
 #[derive(Debug)]
 pub struct SpeedHistory {
-    /// In each the site that was written last first, by a part of its key.
+    /// In each row the most recently written site first, by a part of its key.
     rows: Box<[[(u16, Record); ROW_SITES]]>,
 }
 
 impl SpeedHistory {
-    /// Nothing is remembered of any.
+    /// Nothing is remembered of any site.
     pub fn new() -> SpeedHistory {
         SpeedHistory { rows: vec![[(0, Record::Unknown); ROW_SITES]; ROWS].into() }
     }
@@ -61,7 +62,7 @@ impl SpeedHistory {
 }
 
 impl Record {
-    /// After a fetch that was fast.
+    /// The record after a fast fetch.
     pub fn fast(self) -> Record {
         match self {
             Record::Unknown => Record::Fast { count: 1, relapses: 0 },
@@ -74,7 +75,7 @@ impl Record {
         }
     }
 
-    /// After one that was not.
+    /// The record after a slow fetch.
     pub fn slow(self) -> Record {
         match self {
             Record::Fast { count: FORGIVEN_AFTER.., relapses: 0 } => Record::Fast { count: 0, relapses: 1 },
@@ -90,20 +91,20 @@ impl Record {
     }
 }
 
-/// The low bits of the key: its place is made of the high ones.
+/// The low bits of the key: the high ones select its row.
 fn tag_of(site: SiteKey) -> u16 {
     site.number() as u16
 }
 
 const ROWS: usize = 1 << 16;
 const ROW_SITES: usize = 4;
-/// A site that was slow more often needs no more than 64 fast fetches.
+/// A site that was slow more often still needs no more than 64 fast fetches.
 const RELAPSES_MAX: u8 = 6;
-/// After how many fast ones a slow one is forgiven.
+/// Fast fetches after which a slow one is forgiven.
 const FORGIVEN_AFTER: u8 = 16;
-/// After how many a slow one does not raise the price: so many are the highest.
+/// Fast fetches after which a slow one does not raise the price: the highest price.
 const PAID_AFTER: u8 = 1 << RELAPSES_MAX;
-/// After how many a relapse is made up for.
+/// Fast fetches that make up for one relapse.
 const MADE_UP_AFTER: u8 = 128;
 
 #[cfg(test)]
@@ -117,7 +118,7 @@ mod tests {
         SiteKey::of_host(7, &format!("s{number}.test"))
     }
 
-    /// Ten thousand slow sites: among as many others hardly one is taken for one of them.
+    /// Ten thousand slow sites: among as many others hardly one is mistaken for one of them.
     #[test]
     fn a_record_is_its_own_site_s() {
         let mut records = SpeedHistory::new();
@@ -151,7 +152,7 @@ mod tests {
         assert_eq!(fast(16).slow().slow(), Record::Slow { left: 2, relapses: 1 });
     }
 
-    /// Whoever is as slow as may be whenever it may: how many fast fetches that costs, each time.
+    /// A site that is slow whenever it can be: how many fast fetches that costs, each time.
     #[test]
     fn who_is_slow_again_and_again_pays_more_each_time() {
         let mut record = SLOW;
@@ -166,12 +167,12 @@ mod tests {
             record = record.slow();
         }
         assert_eq!(prices, [1, 2, 4, 8, 16, 32, 64, 64, 64, 64]);
-        // A thousand fast ones are as good as no memory of it.
+        // A thousand fast fetches erase the record.
         let long_after = (0..1_000).fold(record, |record, _| record.fast());
         assert!(matches!(long_after, Record::Fast { relapses: 0, count: FORGIVEN_AFTER.. }), "{long_after:?}");
     }
 
-    /// A large file now and then: of a thousand fetches hardly any finds its site slow.
+    /// A large file now and then: out of a thousand fetches hardly any finds its site slow.
     #[test]
     fn who_is_slow_once_in_a_hundred_stays_fast() {
         let (mut record, mut slow) = (Record::Unknown, 0);

@@ -1,9 +1,9 @@
 //! Waiting URLs, the newest first, in one allocation.
 //!
-//! Decides: entries lie newest first, behind a gap into which the next ones go, so that the newest is read without a search
-//! and all that is older is one piece.
+//! Decides: entries lie newest first, behind a gap into which the next ones go, so that the newest is read without a
+//! search and everything older is one piece.
 //! Invariants: the bytes from `at` on are whole entries, `len` of them.
-//! Limits: memory that the newest ones leave is kept for the next, up to three quarters of all.
+//! Limits: memory that the newest entries leave is kept for the next, up to three quarters of the total.
 
 use super::waiting::{Ticket, WaitingUrls, entry_head, first_entry};
 
@@ -16,7 +16,7 @@ pub struct Stack {
 }
 
 impl Stack {
-    /// Adds a URL before all others; one of 0 or more than 65,535 bytes is none.
+    /// Adds a URL before all others; a URL of 0 or more than 65,535 bytes is ignored.
     pub fn push(&mut self, ticket: Ticket, url: &str) {
         let Some(head) = entry_head(ticket, url) else { return };
         let needed = WaitingUrls::entry_bytes(url);
@@ -53,7 +53,7 @@ impl Stack {
         self.len += batch.len();
     }
 
-    /// Takes all but the newest, which are in the same order.
+    /// Takes all but the newest URLs, in the same order.
     pub fn take_older(&mut self) -> WaitingUrls {
         let Some((ticket, url)) = self.pop() else { return WaitingUrls::default() };
         let rest = self.bytes.split_off(self.at);
@@ -72,7 +72,7 @@ impl Stack {
         self.bytes.len() - self.at
     }
 
-    /// Memory that is held, used or not.
+    /// Memory held, used or not.
     pub fn ram_bytes(&self) -> usize {
         self.bytes.capacity()
     }

@@ -1,4 +1,4 @@
-//! The frontier alone, against servers and name servers that do their worst.
+//! The frontier alone, against servers and name servers that behave as badly as possible.
 
 mod allowances;
 mod blame;
@@ -32,8 +32,8 @@ use ringcrawl_base::time::{UnixTime, WallClock};
 use ringcrawl_config::Config;
 use ringcrawl_robots::Rules;
 
-/// A frontier with a clock and a disk. Jobs are carried out one after the other, a millisecond each, but for ten seconds of those
-/// that nobody answers and of hosts that drip, and twenty of slow pages and of live ones that fail.
+/// A frontier with a clock and a disk. Jobs run one after the other. Each takes a millisecond, except ten seconds for
+/// jobs without an answer and for hosts that drip, and twenty seconds for slow pages and for live pages that fail.
 struct Bed {
     frontier: Frontier,
     spool: Spool,
@@ -77,13 +77,13 @@ impl Bed {
         self.frontier.end_links();
     }
 
-    /// That of the next URL, which has a number of its own.
+    /// The ticket of the next URL, which has a number of its own.
     fn ticket(&mut self) -> Ticket {
         self.offered += 1;
         Ticket { number: self.offered, ..Ticket::default() }
     }
 
-    /// Runs until nothing is left to do, `jobs_max` jobs were done, or `seconds` have passed.
+    /// Runs until nothing is left to do, `jobs_max` jobs are done, or `seconds` have passed.
     fn run(&mut self, seconds: u64, jobs_max: usize, answer: &mut dyn FnMut(&FetchJob) -> Outcome) {
         let (end, jobs_max) = (self.now + Duration::from_secs(seconds), self.jobs.len() + jobs_max);
         while self.jobs.len() < jobs_max {
@@ -224,7 +224,7 @@ fn rules_are_used_once_however_long_the_delay() {
     for pair in bed.jobs.windows(2).filter(|pair| pair[0].1.kind != JobKind::Resolve) {
         assert!(pair[1].0.since(pair[0].0) >= Duration::from_secs(60) || pair[1].1.kind == JobKind::Resolve);
     }
-    // The hands are told, so that they keep no connection for it.
+    // The hands learn of it, so that they keep no connection for it.
     let rests = bed.jobs.iter().filter(|(_, job)| job.kind == JobKind::Page).map(|(_, job)| job.rest);
     assert_eq!(rests.min(), Some(Duration::from_secs(60)));
 }
@@ -250,7 +250,7 @@ fn no_url_loses_its_tries_to_others() {
     assert_eq!((bed.frontier.queued(), bed.frontier.ram_bytes()), (0, 0));
 }
 
-/// Each host's robots.txt redirects to the next host's, for ever.
+/// Each host's robots.txt redirects to the next host's, forever.
 #[test]
 fn a_row_of_moved_robots_ends() {
     let mut bed = Bed::new(|config| {
@@ -268,7 +268,7 @@ fn a_row_of_moved_robots_ends() {
     assert!(bed.frontier.is_idle(), "{} jobs and no end", bed.jobs.len());
     assert_eq!(bed.pages(), ["http://h0.site.test/"]);
     assert!(bed.frontier.hosts() < 10, "{} hosts", bed.frontier.hosts());
-    // Hosts on the way that have pages of their own go on by themselves.
+    // Hosts along the chain that have pages of their own continue by themselves.
     (0..300).for_each(|number| bed.offer(&format!("http://h{number}.site.test/x")));
     bed.run(24 * HOUR, 10_000, &mut trap);
     assert!(bed.frontier.is_idle());
@@ -276,7 +276,7 @@ fn a_row_of_moved_robots_ends() {
     assert!(bed.frontier.hosts() < 310, "{} hosts", bed.frontier.hosts());
 }
 
-/// One host knows the rules in the end: whoever was sent there within five redirects obeys them.
+/// One host knows the rules in the end: every host redirected there within five hops obeys them.
 #[test]
 fn a_row_of_moved_robots_leads_somewhere() {
     let mut bed = Bed::new(|_| ());
@@ -306,16 +306,16 @@ fn robots_in_a_circle_end() {
             _ => well(job),
         });
         assert!(bed.frontier.is_idle(), "{hosts} hosts");
-        // A longer circle is a way that is too long: as if there were no robots.txt.
+        // A longer circle is a chain that is too long: as if there were no robots.txt.
         let pages = if hosts <= 6 { 0 } else { hosts as usize };
         assert_eq!(bed.count(JobKind::Page), pages, "{hosts} hosts");
-        // Once more, and four times as after other failures, each along the whole way.
+        // Once more, and four times as after other failures, each along the whole chain.
         let asked = bed.count(JobKind::Robots);
         assert!(asked <= 6 * (hosts * hosts) as usize, "{hosts} hosts: {asked}");
     }
 }
 
-/// RFC 6265: a server may send a client around until it returns a cookie.
+/// RFC 6265: a server may redirect a client in circles until it returns a cookie.
 #[test]
 fn robots_that_come_back_to_their_start_are_asked_once_more_at_once() {
     for (way, bounces, pages) in [
@@ -349,7 +349,7 @@ fn robots_that_come_back_to_their_start_are_asked_once_more_at_once() {
         assert!(bed.frontier.is_idle(), "{way:?}");
         assert_eq!(bed.pages().len(), pages, "{way:?}, {bounces}: {:?}", bed.pages());
         assert!(bounced <= 6, "{way:?}: {bounced}");
-        // At once for the sake of a cookie, and then no sooner than after another failure.
+        // At once because of a cookie, and then no sooner than after another failure.
         let robots: Vec<Instant> = bed
             .jobs
             .iter()
@@ -360,7 +360,7 @@ fn robots_that_come_back_to_their_start_are_asked_once_more_at_once() {
     }
 }
 
-/// A host with an endless queue is the one whose robots.txt another waits for, of an origin it has no URLs of.
+/// A host with an endless queue owns the robots.txt that another host waits for. It has no URLs of that origin.
 #[test]
 fn a_long_queue_does_not_hold_up_those_that_wait_for_robots() {
     let mut bed = Bed::new(|config| {
@@ -376,7 +376,7 @@ fn a_long_queue_does_not_hold_up_those_that_wait_for_robots() {
     assert!(bed.pages().contains(&"http://www.site.test/"), "{:?}", bed.pages());
 }
 
-/// The host to whose robots.txt another was sent dies: that is no verdict for ever.
+/// The host to whose robots.txt another was redirected dies: that verdict is not final.
 #[test]
 fn a_dead_host_takes_no_other_with_it_for_ever() {
     let mut bed = Bed::new(|config| config.robots.ttl = Duration::from_secs(600));
@@ -409,7 +409,7 @@ fn a_torn_robots_txt_allows_nothing() {
         assert!(bed.pages().is_empty(), "{truncated:?}");
         assert_eq!(bed.settled.len(), 1);
     }
-    // One that is longer than what must be read is whole enough.
+    // A file longer than the required minimum is complete enough.
     let mut bed = Bed::new(|_| ());
     bed.offer("http://a.test/");
     bed.run(24 * HOUR, 1_000, &mut |job| match job.kind {
@@ -454,7 +454,7 @@ fn links_to_odd_ports_do_not_close_a_host() {
     assert!(bed.pages().len() < 20);
 }
 
-/// A trap of a host fills the memory: its queue goes to disk in pieces that fit into memory when they come back.
+/// A host's trap fills the memory: its queue goes to disk in pieces that fit into memory when they come back.
 #[test]
 fn a_long_queue_comes_back_in_pieces() {
     let ram_bytes_max = 1 << 20;
@@ -478,7 +478,7 @@ fn a_long_queue_comes_back_in_pieces() {
     assert!(order.is_sorted());
 }
 
-/// Hosts whose robots.txt is not to be had hold no more than the bound, however many they are.
+/// Hosts whose robots.txt is unavailable hold no more than the bound, however many they are.
 #[test]
 fn parked_urls_count_as_memory() {
     let ram_bytes_max = 1 << 20;
@@ -502,7 +502,7 @@ fn parked_urls_count_as_memory() {
     assert_eq!((bed.settled.len(), bed.frontier.queued(), bed.frontier.ram_bytes()), (40_000, 0, 0));
 }
 
-/// URLs that nobody may ask for end under the name of the reason, and what TLS will not have is not asked for again.
+/// URLs that may not be requested end with that reason, and a TLS failure is not retried.
 #[test]
 fn what_keeps_robots_txt_away_has_a_name() {
     for (host, answer, why, tries) in [
@@ -514,7 +514,7 @@ fn what_keeps_robots_txt_away_has_a_name() {
         ("g", Outcome::Failed(Failure::TlsFailed), Failure::RobotsUnreachable, 3),
     ] {
         let mut bed = Bed::new(|config| config.robots.retries_max = 2);
-        // `e` has its robots.txt from the other: for it, that one is out of reach whatever the reason.
+        // `e` gets its robots.txt from the other host: for `e`, that one is unreachable whatever the reason.
         bed.offer(&format!("https://{host}.site.test/"));
         bed.offer("https://e.site.test/");
         bed.run(HOUR, 1_000, &mut |job| match (job.kind, job.url.host()) {

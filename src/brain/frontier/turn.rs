@@ -1,7 +1,8 @@
-//! A host's turn: what is the next thing to ask of it?
+//! A host's turn: which request comes next.
 //!
-//! Decides, for the host's current URL, in this order: whether it is still in scope and within its budgets, an address, then a verdict of robots.txt, then the
-//! delays, then the page. What cannot go on puts the host back into the calendar, never into a loop.
+//! Decides, for the host's current URL, in this order: whether it is still in scope and within its budgets, an
+//! address, a verdict of robots.txt, the delays, then the page. A host that cannot continue goes back into the
+//! calendar, never into a loop.
 
 use std::net::IpAddr;
 
@@ -26,11 +27,11 @@ use ringcrawl_base::Failure;
 use ringcrawl_base::time::{Duration, Instant};
 use ringcrawl_url::Url;
 
-/// What a host can do now.
+/// The next step of a host.
 enum Next {
     /// Look at the current URL.
     Current,
-    /// Look for another one: that which came had its turn before.
+    /// Look for another URL: the one that came had its turn before.
     Stale,
     /// Wait for the clock.
     Wait(Instant),
@@ -40,17 +41,17 @@ enum Next {
     Idle,
 }
 
-/// What is done for the rules of an origin.
+/// The result of looking for the rules of an origin.
 #[allow(clippy::large_enum_variant, reason = "there is one at a time")]
 enum RulesJob {
-    /// They are known, or somebody will tell: the verdict is another now.
+    /// They are known, or an answer will come: the verdict differs now.
     Looked,
-    /// Its robots.txt is asked for, if anything can be now.
+    /// Its robots.txt is requested, if anything can be now.
     Asked(Option<FetchJob>),
 }
 
 impl Frontier {
-    /// Gives host `id` its turn: a job, or `None` after it was put where it belongs.
+    /// Gives host `id` its turn: returns a job, or `None` after putting the host where it belongs.
     pub(super) fn take_turn(&mut self, id: HostId, now: Instant, spool: &mut Spool) -> Option<FetchJob> {
         let mut again_at = now;
         let work_before = self.fuel.left();
@@ -67,7 +68,7 @@ impl Frontier {
                     return None;
                 }
             }
-            // All that waits for it ends. Soon afterwards it is judged anew, as another list may be in force.
+            // All its URLs end. Soon afterwards it is judged again, as another list may have taken effect.
             if self.scope.blocks().blocks_host(&self.hosts[id].name) {
                 self.give_up_blocked(id, now);
                 continue;
@@ -100,7 +101,7 @@ impl Frontier {
             }
             let host = &mut self.hosts[id];
             let entry = host.backlog.take_current()?;
-            // It may be another scope than that in which the URL was queued.
+            // The scope may have changed since the URL was queued.
             if let Some(failure) = self.scope.refuses(&entry.url, Hops::from_bits(entry.ticket.depth)) {
                 self.settle(entry, failure);
                 continue;
@@ -129,7 +130,7 @@ impl Frontier {
             match host.verdict(origin, &entry.url, now, &self.settings, &mut self.fuel) {
                 Verdict::Settle(failure) => self.settle(entry, failure),
                 Verdict::Wait(at) => {
-                    // A batch entry has no room for the count of tries, so those tried before wait elsewhere.
+                    // A batch entry has no room for the count of attempts, so retries wait elsewhere.
                     if entry.attempt > 0 {
                         let before = host.backlog.ram_bytes();
                         host.backlog.retry(at, entry);
@@ -141,7 +142,7 @@ impl Frontier {
                         continue;
                     }
                     if host.has_another_that_works(origin) {
-                        // Behind the URLs of those that work.
+                        // Behind the URLs of origins that work.
                         self.importance.is_back(&entry.url, entry.ticket);
                         self.queue(now, id, &entry.url, entry.ticket, spool);
                         again_at = now + self.settings.politeness.host_delay.max(REQUEUE_PAUSE);
@@ -168,7 +169,8 @@ impl Frontier {
                 Verdict::Allowed => return self.page_job(id, entry, now),
             }
         }
-        // A long row of URLs that robots.txt forbids: others first, and for a while where its verdicts are dear.
+        // A long run of URLs that robots.txt forbids: others go first, and the host pauses if its verdicts are
+        // expensive.
         let is_dear = work_before - self.fuel.left() >= DEAR_WORK;
         let pause = if is_dear { DEAR_PAUSE } else { Duration::ZERO };
         self.schedule(id, now, again_at.max(now + pause));
@@ -184,7 +186,8 @@ impl Frontier {
         }
         let before = host.backlog.ram_bytes();
         let tried = host.backlog.tried();
-        // What failed is tried again when others have shown how the host does: three links to a broken script would hold it up.
+        // Failed URLs are retried once others have shown how the host does: three links to a broken script would hold
+        // it up.
         let others_first = host.kind_rest.as_ref().is_some_and(|rest| rest.others_first())
             && tried + host.under_way.jobs() < retries_max;
         if !others_first && host.backlog.take_retry(now) {
@@ -192,7 +195,7 @@ impl Frontier {
             return self.if_not_resting(id, now);
         }
         let mut wait = host.backlog.next_retry();
-        // Each that is under way may be one more. There may be room for more of them sooner.
+        // Each job in flight may add one more. There may be room for more of them sooner.
         if let (Some(at), true) = (wait, tried + host.under_way.jobs() >= retries_max) {
             return Next::Wait(at.min(now + ROOM_PAUSE));
         }
@@ -261,7 +264,7 @@ impl Frontier {
                 Next::Stale
             }
             Taken::Read(block) => Next::Read(block),
-            // Nobody is held up by them.
+            // No other URL is delayed by them.
             Taken::Nothing if host.doubtful_rest > now => {
                 host.doubtful_rest = Instant::ZERO;
                 Next::Wait(now)
@@ -274,7 +277,7 @@ impl Frontier {
                     self.memory.changed(before, host.backlog.ram_bytes());
                     return self.if_not_resting(id, now);
                 }
-                // Those that rest with their kinds are not over.
+                // URLs that rest with their kinds have not ended.
                 let next_end = host.kind_rest.as_ref().and_then(|rest| rest.next_end(now));
                 let next_end = next_end.filter(|_| host.backlog.has_resting());
                 [wait, next_end].into_iter().flatten().min().map_or(Next::Idle, Next::Wait)
@@ -282,13 +285,13 @@ impl Frontier {
         }
     }
 
-    /// The current URL, unless it was put off with its kind, or ended with it.
+    /// The current URL, unless it was put off or ended together with its kind.
     fn if_not_resting(&mut self, id: HostId, now: Instant) -> Next {
         if self.rests_with_its_kind(id, now) { Next::Stale } else { Next::Current }
     }
 
-    /// Puts the current URL off while its kind is left alone, or ends it with that; whether it did. Without room it goes to the lane of
-    /// those that rest.
+    /// Puts the current URL off while its kind rests, or ends it with its kind; returns whether it did. Without room
+    /// it goes to the lane of resting URLs.
     fn rests_with_its_kind(&mut self, id: HostId, now: Instant) -> bool {
         let host = &mut self.hosts[id];
         let Some(entry) = host.backlog.current() else { return false };
@@ -305,7 +308,7 @@ impl Frontier {
         }
         host.kind_rest.iter_mut().for_each(|rest| rest.is_put_off(entry.turn != Turn::Queue));
         self.fuel.spend(STALE_WORK);
-        // A lane has no room for the count of tries; one that was tried came from among those that are tried again.
+        // A lane cannot store the count of attempts; a URL that was tried came from among the retries.
         if self.resting_room(id) == 0 && entry.attempt == 0 {
             self.lower(id, &entry, KindFacts::RESTING);
             return true;
@@ -317,8 +320,9 @@ impl Frontier {
         true
     }
 
-    /// A URL of a port for which its host has no place: it waits, without a request, until one of those that do not answer is given up,
-    /// and ends where all have answered or too many wait. Strangers' links leave room for those of the host.
+    /// A URL of a port for which its host has no slot: it waits, without a request, until one of the ports that do
+    /// not answer is given up. It ends if all ports have answered or too many URLs wait. Strangers' links leave room
+    /// for those of the host.
     fn has_no_origin(&mut self, id: HostId, entry: QueuedUrl, now: Instant) {
         let kept = if entry.ticket.is_strangers { self.resting_room_max() / 2 } else { 0 };
         let has_room = entry.attempt > 0 || self.resting_room(id) > kept;
@@ -331,7 +335,7 @@ impl Frontier {
         self.memory.changed(before, host.backlog.ram_bytes());
     }
 
-    /// URLs that may still be put off, with their kind or for want of a place for their port.
+    /// The number of URLs that may still be put off, with their kind or because their port has no slot.
     fn resting_room(&self, id: HostId) -> usize {
         self.resting_room_max().saturating_sub(self.hosts[id].backlog.put_off())
     }
@@ -340,7 +344,7 @@ impl Frontier {
         if self.memory.has_room() { PUT_OFF_MAX } else { RETRIES_MIN / 2 }
     }
 
-    /// Ends one URL of a host that was given up; `false` when there is none left in memory.
+    /// Ends one URL of a host that was given up; `false` if none is left in memory.
     fn settle_next(&mut self, id: HostId, now: Instant, given_up: GivenUp, spool: &mut Spool) -> bool {
         let host = &mut self.hosts[id];
         host.doubtful_rest = Instant::ZERO;
@@ -353,7 +357,7 @@ impl Frontier {
         for url in std::mem::take(&mut host.robots_wanted) {
             self.file_came(now, &url, (RobotsResult::Refused(Failure::RobotsUnreachable), given_up.until));
         }
-        // They end, and nobody is asked for them.
+        // They end without a request.
         match self.choose_url(id, now) {
             Next::Current => {
                 if let Some(entry) = self.hosts[id].backlog.take_current() {
@@ -373,12 +377,12 @@ impl Frontier {
         }
     }
 
-    /// The host, or every address that it has, is blocked.
+    /// The host, or each of its addresses, is blocked.
     fn give_up_blocked(&mut self, id: HostId, now: Instant) {
         self.hosts[id].pace.give_up(Failure::Blocked, now + BLOCKED_FOR);
     }
 
-    /// An address to ask, and others for when it does not answer, of those that are not blocked.
+    /// An address to query, and fallbacks for when it does not answer, without those that are blocked.
     fn unblocked(&self, id: HostId, addr: IpAddr, others: Vec<IpAddr>) -> Option<(IpAddr, Vec<IpAddr>)> {
         let blocks = self.scope.blocks();
         if !blocks.has_addresses() {
@@ -387,7 +391,7 @@ impl Frontier {
         let mut all = std::iter::once(addr).chain(others).filter(|addr| !blocks.blocks_address(*addr));
         match all.next() {
             Some(addr) => Some((addr, all.collect())),
-            // Others are not named where one is known to work.
+            // No fallbacks are given if one is known to work.
             None => {
                 let known = self.hosts[id].resolution.known();
                 known.iter().copied().find(|addr| !blocks.blocks_address(*addr)).map(|addr| (addr, Vec::new()))
@@ -395,8 +399,8 @@ impl Frontier {
         }
     }
 
-    /// A robots.txt that is blocked itself, on a host that is not: nothing of its origin may be fetched, as nobody reads what it
-    /// allows.
+    /// A blocked robots.txt on a host that is not blocked: nothing of its origin may be fetched, as no request reads
+    /// its rules.
     fn robots_blocked(&mut self, id: HostId, url: &Url, now: Instant) {
         let until = now + self.settings.robots.ttl;
         let host = &mut self.hosts[id];
@@ -407,11 +411,12 @@ impl Frontier {
         self.file_came(now, url, (RobotsResult::Refused(Failure::Blocked), until));
     }
 
-    /// A host has nothing to do. Before its delay is over it rests, for one that is idle may be forgotten; nobody waits for that.
+    /// A host has nothing to do. Before its delay is over it rests, because an idle host may be forgotten; nothing
+    /// waits for this rest.
     fn retire(&mut self, id: HostId, now: Instant) {
         self.hosts[id].leave = None;
         match self.hosts[id].pace.not_before() {
-            // Their ends are to come.
+            // Their ends are still to come.
             _ if self.hosts[id].under_way.jobs() > 0 => self.hosts.set_state(id, State::Emptied),
             at if at > now => {
                 self.hosts.set_state(id, State::Resting(at));
@@ -419,7 +424,7 @@ impl Frontier {
             }
             _ => {
                 self.hosts.set_state(id, State::Idle);
-                // Rules outlast their time only for URLs that wait.
+                // Rules outlast their expiry only for URLs that wait.
                 self.hosts[id].origins.iter_mut().for_each(Origin::note_use);
                 self.outside.look_again();
             }
@@ -436,7 +441,7 @@ impl Frontier {
             self.budgets.took(now, &host.name, self.budgets.key(&job.url, host.site));
             self.allowances.took(host.site);
             host.backlog.take_current();
-            // Another try has no turn of its own.
+            // Another attempt has no turn of its own.
             if attempt == 0 {
                 host.backlog.had(turn, weight);
             }
@@ -455,7 +460,7 @@ impl Frontier {
         Some(job)
     }
 
-    /// The host's own robots.txt, which lies at `url`.
+    /// A request for the host's own robots.txt at `url`.
     fn robots_job(&mut self, id: HostId, url: Option<Url>, now: Instant) -> Option<FetchJob> {
         let Some(url) = url else {
             self.hosts[id].pace.give_up(Failure::RobotsUnreachable, Instant::NEVER);
@@ -468,8 +473,8 @@ impl Frontier {
         job
     }
 
-    /// Looks for the rules of an origin that are not known: at the shard that has them, among files that others were sent to, or
-    /// at the origin.
+    /// Looks for the unknown rules of an origin: at the shard that has them, among the files that others were
+    /// redirected to, or at the origin.
     fn own_rules(&mut self, id: HostId, origin: usize, now: Instant) -> RulesJob {
         let host = &mut self.hosts[id];
         let own = host.origins[origin].robots_url(&host.name);
@@ -480,8 +485,8 @@ impl Frontier {
             self.ask_again(now, id, origin);
             return RulesJob::Looked;
         }
-        // Others may have been sent there before. A host that was forgotten since is asked all the same: from when on its
-        // Crawl-delay counts is forgotten, too.
+        // Others may have been redirected there before. A host that was forgotten since is queried anyway: the
+        // instant from which its Crawl-delay counts is forgotten, too.
         let own_known = own.as_ref().filter(|_| host.pace.was_asked());
         match own_known.and_then(|own| self.robots_files.known(own, now)) {
             Some(finding) => {
@@ -492,19 +497,20 @@ impl Frontier {
         }
     }
 
-    /// Whether a file waits that others were sent to, and may be asked for.
+    /// Whether a file that others were redirected to waits and may be requested.
     fn wants_robots(&self, id: HostId, now: Instant) -> bool {
         self.wanted_robots(id, now).is_some()
     }
 
-    /// The first of the files that others were sent to, but for those that rest with their origin or kind.
+    /// The first of the files that others were redirected to, except those that rest with their origin or kind.
     fn wanted_robots(&self, id: HostId, now: Instant) -> Option<&Url> {
         let host = &self.hosts[id];
         host.robots_wanted.iter().find(|url| host.may_ask_for_file_from(url, now) <= now)
     }
 
-    /// The request for a file that others were sent to. Where it is no robots.txt, the host's own is asked for first,
-    /// and few are fetched that it forbids ([`Host::takes_forbidden_file`](super::host::Host::takes_forbidden_file)).
+    /// The request for a file that others were redirected to. If it is not a robots.txt, the host's own robots.txt is
+    /// requested first, and few files that it forbids are fetched
+    /// ([`Host::takes_forbidden_file`](super::host::Host::takes_forbidden_file)).
     fn wanted_robots_job(&mut self, id: HostId, now: Instant) -> Option<FetchJob> {
         let url = self.wanted_robots(id, now)?.clone();
         if self.scope.blocks().blocks(&url) {
@@ -530,7 +536,7 @@ impl Frontier {
                     self.refuse_file(now, id, &url);
                     return None;
                 }
-                // What its own rules are cannot be said: they may lie there, or wait for this file.
+                // Its own rules cannot be determined: they may be in this file, or wait for it.
                 Verdict::Allowed | Verdict::Wait(_) | Verdict::Ask | Verdict::Settle(_) => {}
             }
         }
@@ -541,7 +547,7 @@ impl Frontier {
         job
     }
 
-    /// A file that others were sent to is not to be had from here.
+    /// A file that others were redirected to is unavailable here.
     fn refuse_file(&mut self, now: Instant, id: HostId, url: &Url) {
         self.hosts[id].robots_wanted.retain(|wanted| wanted != url);
         let refused = RobotsResult::Refused(Failure::RobotsUnreachable);
@@ -549,11 +555,11 @@ impl Frontier {
         self.schedule(id, now, now);
     }
 
-    /// A request to the host, or the `Resolve` job that must come first, or `None` when it must wait.
+    /// A request to the host, or the `Resolve` job that must come first, or `None` if it must wait.
     fn request(&mut self, id: HostId, kind: JobKind, url: Url, now: Instant) -> Option<FetchJob> {
         let wall = self.settings.clock.at(now);
         let host = &mut self.hosts[id];
-        // What it has under way may have shown meanwhile that it bears less.
+        // Its jobs in flight may have shown meanwhile that it bears fewer.
         if !host.under_way.has_room(host.pace.requests_max()) {
             self.hosts.set_state(id, State::Busy);
             return None;
@@ -593,7 +599,7 @@ impl Frontier {
             false => lasts_max,
         };
         let deadline = now + lasts_max;
-        // A turn with another operator would be one more.
+        // Another operator would need a further turn.
         let operator = self.settings.operators.of_address(addr);
         others.retain(|other| self.settings.operators.of_address(*other) == operator);
         let is_slow = self.places.is_slow(site);
@@ -610,7 +616,7 @@ impl Frontier {
         Some(FetchJob { others, turns, is_hurried, ..self.job(now, id, kind, url, Some(addr), deadline) })
     }
 
-    /// An address that is too old, where the name is being asked for and no answer came soon.
+    /// An expired address, if the name is being looked up and no answer came soon.
     fn old_address(&mut self, id: HostId, now: Instant, needed_at: Instant) -> Option<(IpAddr, Vec<IpAddr>)> {
         let host = &mut self.hosts[id];
         let since = host.under_way.refreshing()?;
@@ -618,8 +624,8 @@ impl Frontier {
         if may_serve { host.resolution.addr(needed_at) } else { None }
     }
 
-    /// The lookup of a host's name for a request at `needed_at`, or `None` when it must wait. One whose old address may serve
-    /// waits for neither places nor answers for long.
+    /// The lookup of a host's name for a request at `needed_at`, or `None` if it must wait. A host whose expired
+    /// address may serve does not wait for slots, and not long for answers.
     fn lookup(&mut self, id: HostId, url: Url, now: Instant, needed_at: Instant) -> Option<FetchJob> {
         let host = &mut self.hosts[id];
         if let Some(at) = host.resolution.retry_at().filter(|at| *at > now) {
@@ -699,26 +705,26 @@ impl Frontier {
     }
 }
 
-/// Whether the host itself is asked, and not a name server for its address.
+/// Whether the job queries the host itself, and not a name server for its address.
 fn is_request(job: &Option<FetchJob>) -> bool {
     job.as_ref().is_some_and(|job| job.kind != JobKind::Resolve)
 }
 
-/// To pass over a URL that had its turn: less than a microsecond.
+/// Cost of skipping a URL that had its turn: less than a microsecond.
 const STALE_WORK: u64 = 2_048;
-/// How long a host that is blocked is given up: as long as its queue takes to end.
+/// How long a blocked host is given up: as long as its queue takes to end.
 const BLOCKED_FOR: Duration = Duration::from_secs(1);
-/// A turn in which URLs only went behind others is not repeated sooner.
+/// Pause after a turn in which URLs only went behind others.
 const REQUEUE_PAUSE: Duration = Duration::from_secs(1);
-/// A URL of a port that finds no place looks for one again.
+/// A URL whose port found no slot looks for one again after this time.
 const ORIGIN_PAUSE: Duration = Duration::from_secs(60);
-/// Work of a host's turn above which it waits, and for how long: it has a fortieth of the shard's time at least, and a
-/// quarter at most.
+/// A host whose turn takes more work than this pauses for `DEAR_PAUSE`: it gets at least a fortieth of the shard's
+/// time and at most a quarter.
 const DEAR_WORK: u64 = TURN_FUEL / 4;
-/// Requests of its own that a host has for one of a file that others' robots.txt redirect to.
+/// Own requests of a host for each request of a file that others' robots.txt redirect to.
 const OWN_TURNS: u8 = 12;
-/// A host too many of whose URLs wait for another try is looked at again.
+/// A host with too many URLs waiting for a retry is looked at again after this time.
 const ROOM_PAUSE: Duration = Duration::from_secs(10);
-/// After so many URLs that were put off in a row the next ones are looked at.
+/// Pause after many URLs in a row that were put off; then the next ones are looked at.
 const SEARCH_PAUSE: Duration = Duration::from_secs(1);
 const DEAR_PAUSE: Duration = Duration::from_millis(20);

@@ -1,24 +1,28 @@
 //! Hosts that wait for a turn: at an address, of their site, or in an operator's group.
 //!
-//! Decides: those of one [`Key`] wait in a row, with turns that go round by site ([`SiteRoundRobin`]): whoever points many names
-//! at another's address gets one turn for each turn of the other. Only one of them looks at the ledger, each time that the
-//! calendar says so, however many they are. Who was called and finds the turn taken keeps its own; who comes along
-//! while others wait goes behind them and does not look at all. Who was called and must look its name up first, or whose site
-//! has too many fetches in flight, or who finds another turn taken that it needs at the same time, keeps its turn for later, and
-//! others do not wait for it: a request needs up to three turns at once, and a host that waits for the third must not lose
-//! the other two each time. For one that waits in another row the next one is called at once, but only [`CALLS_AT_ONCE_MAX`] in a
-//! look: hosts of one site at one address, say, would else go from row to row all together, for each request.
-//! A slow site needs a place for slow fetches and the address at the same time, and both are taken when many want them: so
-//! one host of an address that gets such a place and finds the address taken keeps it until its turn there.
-//! In the rest after a slow turn at an address ([`super::slow_turns`]) every [`STRANGERS_TURNS`]th turn is of a site that was not
-//! there yet and is not slow elsewhere.
-//! In the row of a site turns go round by the label below its name: anyone may link to as many names there as they
-//! like. Newcomers, which have said little yet, wait apart and have every [`STRANGERS_TURNS`]th turn. After a slow
-//! turn of one they rest, as long as hosts that are known have turns there ([`KNOWN_LATELY`]): as long as a turn that
-//! brought a page, nine times as long as one that did not.
-//! Across shards: each sends only the host whose turn it is, the ledger's `claim` decides between these, and all that wait
-//! look at the instant from which the turn is free; so shards share an address about evenly, but nothing promises it.
-//! Invariants: while hosts wait for a key, exactly one instant is noted in the calendar for it. A host waits in one row at most.
+//! Decides: the hosts of one [`Key`] wait in a queue (a row) whose turns rotate by site ([`SiteRoundRobin`]): a site
+//! that points many names at another's address gets one turn for each turn of the other. Only one host of a row looks
+//! at the ledger, each time that the calendar says so, however many wait. A called host that finds the turn taken
+//! keeps its place at the front. A host that arrives while others wait queues behind them and does not look at all. A
+//! called host keeps its turn for later if it must first look its name up, if its site has too many fetches in
+//! flight, or if another turn that it needs at the same time is taken; others do not wait for it. The reason: a
+//! request needs up to four turns at once, and a host that waits for the last must not lose the others each time. If the called host waits in another row, the next host is called at once, but only [`CALLS_AT_ONCE_MAX`]
+//! times per look: otherwise hosts of one site at one address would move from row to row all together, for each
+//! request.
+//! A slow site needs a slot for slow fetches and the address at the same time, and both are taken when many want
+//! them. So one host of an address that gets such a slot and finds the address taken keeps the slot until its turn
+//! there.
+//! During the rest after a slow turn at an address ([`super::slow_turns`]), every [`STRANGERS_TURNS`]th turn goes to
+//! a site that is new there and is not slow elsewhere.
+//! In the row of a site, turns rotate by the label below its name: anyone may link to any number of names there.
+//! Newcomers, hosts that have answered little yet, wait separately and get every [`STRANGERS_TURNS`]th turn. After a
+//! slow turn of a newcomer they rest, provided known hosts have had turns there lately ([`KNOWN_LATELY`]): as long as
+//! a turn that brought a page, nine times as long as one that did not.
+//! Across shards: each shard sends only the host whose turn it is, and the ledger's `claim` decides between these
+//! hosts. All waiting hosts look at the instant from which the turn is free, so shards share an address about evenly,
+//! but nothing guarantees it.
+//! Invariants: while hosts wait for a key, exactly one instant is noted in the calendar for it. A host waits in at
+//! most one row.
 
 use std::collections::HashMap;
 
@@ -35,9 +39,9 @@ use ringcrawl_url::SiteKey;
 #[derive(Debug, Default)]
 pub struct TurnQueues {
     rows: HashMap<Key, Row>,
-    /// Hosts whose turns have come and who have not had them yet.
+    /// Hosts whose turns have come but are not used yet.
     called: HashMap<HostId, Calls>,
-    /// Hosts of slow sites that keep a place while they wait for an address.
+    /// Hosts of slow sites that keep a slot while they wait for an address.
     keepers: HashMap<Key, HostId>,
     slow: SlowTurns,
 }
@@ -47,31 +51,31 @@ pub struct TurnQueues {
 pub struct Guest {
     /// The host.
     pub id: HostId,
-    /// Whose turn its turn is: its site's, or in the row of its site that of all hosts below one label.
+    /// The unit whose turn its turn is: its site, or in the row of its site all hosts below one label.
     pub of: SiteKey,
-    /// In the row of its site: it has said little yet.
+    /// In the row of its site: it has answered little yet.
     pub is_newcomer: bool,
 }
 
-/// Who waits for one key.
+/// The hosts that wait for one key.
 #[derive(Debug)]
 struct Row {
     waiting: SiteRoundRobin,
-    /// Of a site: those that have said little yet.
+    /// In the row of a site: newcomers.
     newcomers: SiteRoundRobin,
     /// Newcomers rest until then.
     newcomers_rest_until: Instant,
-    /// When a host that is known was called or had a turn last, since the row began.
+    /// When a known host was last called or had a turn, since the row began.
     known_at: Option<Instant>,
-    /// Who was called and has not shown up yet.
+    /// The host that was called and has not shown up yet.
     called: Option<HostId>,
-    /// What the calendar has: other instants are of a row that is gone.
+    /// The instant in the calendar; other instants belong to a row that is gone.
     look_at: Instant,
-    /// Whether that is before its time, for the next one.
+    /// Whether that instant is early, for the next host.
     goes_on: bool,
-    /// Calls since it was looked at in its time.
+    /// Calls since the last look at its regular time.
     at_once: u8,
-    /// Turns since one was a newcomer's, or in rests a stranger's.
+    /// Turns since the last newcomer's, or during rests the last stranger's.
     known_turns: u8,
 }
 
@@ -105,7 +109,7 @@ struct Calls([Option<Called>; KINDS]);
 struct Called {
     /// Of this key.
     to: Key,
-    /// In a rest, since a stranger's turn had come.
+    /// It came during a rest, as a stranger's turn.
     is_stranger: bool,
 }
 
@@ -129,22 +133,22 @@ impl Calls {
     }
 }
 
-/// What the calendar's instant for a key comes to.
+/// The result of a calendar entry for a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Call {
     /// It is this host's turn.
     Host(HostId),
-    /// Nobody can be called now: to be looked at again.
+    /// No host can be called now; the row must be looked at again.
     Later,
-    /// Nobody waits.
+    /// No host waits.
     Nobody,
 }
 
 impl TurnQueues {
-    /// Whether a host may look at the ledger: nobody waits, or its turn has come.
+    /// Whether a host may look at the ledger: no host waits, or its turn has come.
     pub fn may_look(&self, now: Instant, key: Key, guest: Guest, is_slow: bool) -> bool {
         let row = self.rows.get(&key);
-        // Also one that was called before the rest began.
+        // This includes a host that was called before the rest began.
         let must_rest = match key {
             Key::Site(_) => guest.is_newcomer && row.is_some_and(|row| row.newcomers_rest(now)),
             _ => self.slow.must_rest(now, key, guest.of, is_slow),
@@ -156,19 +160,20 @@ impl TurnQueues {
         !must_rest && (row.is_none_or(passes) || is_called())
     }
 
-    /// Keeps a place for a host of a slow site that waits for an address, unless another one does or slow sites rest there.
+    /// Keeps a slot for a host of a slow site that waits for an address, unless another host does or slow sites rest
+    /// there.
     pub fn keep_place(&mut self, now: Instant, key: Key, (id, site): (HostId, SiteKey)) {
         if !self.slow.must_rest(now, key, site, true) {
             self.keepers.entry(key).or_insert(id);
         }
     }
 
-    /// Places that are kept.
+    /// The number of slots kept.
     pub fn places_kept(&self) -> usize {
         self.keepers.len()
     }
 
-    /// Whether a host keeps a place until it is called to `key`.
+    /// Whether a host keeps a slot until it is called to `key`.
     pub fn keeps_place(&self, key: Key, id: HostId) -> bool {
         self.keepers.get(&key) == Some(&id)
     }
@@ -184,7 +189,7 @@ impl TurnQueues {
     }
 
     /// Whether another site than `site` waits for one of the keys that a request needs, and what is known of `site`
-    /// there. All hosts of a site are its own.
+    /// there. Hosts of the same site do not count as others.
     pub fn awaited_by_another(&self, keys: impl Iterator<Item = Key>, site: SiteKey) -> Option<Awaited> {
         keys.filter(|key| !matches!(key, Key::Site(_))).filter_map(|key| self.awaited_at(key, site)).max()
     }
@@ -195,8 +200,8 @@ impl TurnQueues {
         self.is_wanted_by_another(key, site).then_some(awaited)
     }
 
-    /// A turn of a host of the site `key` has ended: a newcomer's that was slow, or another's. One that `lasted` so
-    /// long and brought a page was `fine`.
+    /// A turn of a host of the site `key` has ended: a slow turn of a newcomer, or another host's turn. `slow` has
+    /// how long it `lasted` and whether it brought a page (`fine`).
     pub fn site_turn_ended(&mut self, now: Instant, key: Key, guest: Guest, slow: Option<(Duration, bool)>) {
         // Most sites have one host, for which no other waits.
         let Some(row) = self.rows.get_mut(&key) else { return };
@@ -210,15 +215,15 @@ impl TurnQueues {
         }
     }
 
-    /// A turn of `site` at an address or a group has ended that was fast.
+    /// A fast turn of `site` at an address or a group has ended.
     pub fn fast_turn_ended(&mut self, now: Instant, key: Key, site: SiteKey) {
         if self.slow.fast_turn_ended(now, key, site) {
-            // Who keeps a place for it would keep it in vain.
+            // A host that keeps a slot for it would do so in vain.
             self.keepers.remove(&key);
         }
     }
 
-    /// A turn of `site` at an address or a group has ended that was slow: it `lasted` so long.
+    /// A slow turn of `site` at an address or a group has ended, after it `lasted` this long.
     pub fn slow_turn_ended(&mut self, now: Instant, key: Key, site: SiteKey, lasted: Duration) {
         if self.slow.slow_turn_ended(now, key, site, lasted) {
             self.keepers.remove(&key);
@@ -231,8 +236,8 @@ impl TurnQueues {
         }
     }
 
-    /// Puts a host into the row for `key`: behind the others, or before them if its turn had come and is taken. Whether
-    /// `look_at` is to go into the calendar.
+    /// Puts a host into the row for `key`: behind the others, or before them if its turn had come and is taken.
+    /// Returns whether `look_at` must go into the calendar.
     pub fn wait(&mut self, key: Key, guest: Guest, look_at: Instant) -> bool {
         let Guest { id, of, .. } = guest;
         let called = self.take_call(key, id);
@@ -243,7 +248,7 @@ impl TurnQueues {
             return is_new;
         };
         row.queue_of(guest).give_back_turn(of, id);
-        // Who looked its name up meanwhile is not the one that the row waits for.
+        // If the host looked its name up meanwhile, the row does not wait for it.
         let is_awaited = row.called.take_if(|called| *called == id).is_some();
         if is_awaited {
             row.look_at = look_at;
@@ -254,8 +259,8 @@ impl TurnQueues {
         is_new || is_awaited
     }
 
-    /// Hosts that are `leaving` wait for `key` no more, nor keep a place for it; adds those that waited there to `left`. A row that is
-    /// empty by that ends with its instant in the calendar.
+    /// Hosts that are `leaving` no longer wait for `key` or keep a slot for it; adds those that waited there to
+    /// `left`. A row that this empties ends at its instant in the calendar.
     pub fn leave(&mut self, key: Key, leaving: &IntSet<HostId>, left: &mut IntSet<HostId>) {
         let Some(row) = self.rows.get_mut(&key) else { return };
         let mut from_here = IntSet::default();
@@ -265,8 +270,8 @@ impl TurnQueues {
         left.extend(from_here);
     }
 
-    /// The host's turn of this key, if it has come: it is none any more. One of another key of the same kind is lost: the host has
-    /// moved.
+    /// Takes the host's turn of this key, if it has come. A turn of another key of the same kind is lost: the host
+    /// has moved.
     fn take_call(&mut self, key: Key, id: HostId) -> Option<Called> {
         let calls = self.called.get_mut(&id)?;
         let called = calls.of_kind(key).take();
@@ -282,7 +287,7 @@ impl TurnQueues {
         called.filter(|called| called.to == key)
     }
 
-    /// Calls the next of those that may fetch, as noted for `noted`; the calendar gets `look_at` while a host waits.
+    /// Calls the next host that may fetch, as noted for `noted`; the calendar gets `look_at` while a host waits.
     pub fn call(
         &mut self,
         key: Key,
@@ -339,31 +344,31 @@ impl TurnQueues {
         Call::Host(id)
     }
 
-    /// Who was called to `key` and has not shown up.
+    /// The host that was called to `key` and has not shown up.
     pub fn awaited(&self, key: Key) -> Option<HostId> {
         self.rows.get(&key)?.called
     }
 
-    /// A host that may have been called cannot show up soon: others need not wait for it.
+    /// A host that may have been called cannot show up soon: others do not wait for it.
     pub fn is_late(&mut self, id: HostId) {
         for called in self.calls(id).iter() {
             self.is_not_awaited(called.to, id);
         }
     }
 
-    /// Whether the row waited for it.
+    /// Returns whether the row waited for it.
     fn is_not_awaited(&mut self, key: Key, id: HostId) -> bool {
         self.rows.get_mut(&key).is_some_and(|row| row.called.take_if(|called| *called == id).is_some())
     }
 
-    /// A host that was called must look its name up first, or waits for another turn: it keeps its turns, and no place.
+    /// A called host must first look its name up, or waits for another turn: it keeps its turns, but no slot.
     pub fn looks_up(&mut self, id: HostId) {
         self.is_late(id);
         self.calls(id).iter().for_each(|called| self.gives_place_back(called.to, id));
     }
 
-    /// A host that was called waits in another row: those that waited for it go on at once, as often as they may, so the calendar
-    /// gets `now` for each of the keys returned.
+    /// A called host waits in another row: the hosts that waited for it go on at once, within the limit on calls. The
+    /// calendar gets `now` for each returned key.
     pub fn waits_elsewhere(&mut self, now: Instant, id: HostId) -> [Option<Key>; KINDS] {
         self.calls(id).0.map(|called| {
             let key = called?.to;
@@ -376,7 +381,7 @@ impl TurnQueues {
         })
     }
 
-    /// A host that may have been called has had its turns, or does without.
+    /// A host that may have been called has used its turns, or does without them.
     pub fn had_turn(&mut self, id: HostId) {
         self.is_late(id);
         for called in self.called.remove(&id).unwrap_or_default().iter() {
@@ -387,7 +392,7 @@ impl TurnQueues {
         }
     }
 
-    /// Whether a host was called and has not had its turn.
+    /// Whether a host was called and has not used its turn.
     pub fn is_called(&self, id: HostId) -> bool {
         self.called.contains_key(&id)
     }
@@ -397,18 +402,18 @@ impl TurnQueues {
     }
 }
 
-/// Kinds of keys of which a request needs a turn.
+/// Kinds of keys at which a request needs a turn.
 const KINDS: usize = 4;
 /// Calls of one row before it waits for its next look.
 const CALLS_AT_ONCE_MAX: u8 = 8;
-/// In a rest every so many turns one is of a site that was not there yet.
+/// During a rest, one of this many turns goes to a site that is new there.
 const STRANGERS_TURNS: u8 = 4;
-/// How many times as long as a slow turn that brought nothing the rest of a site's newcomers after it is: names are
-/// dead as often as anyone likes. Most slow hosts that answer mean no harm.
+/// After a slow turn that brought no page, a site's newcomers rest for this many times its length: a linker can add
+/// any number of dead names. Most slow hosts that answer mean no harm.
 const REST_TURNS: u32 = 9;
-/// Newcomers do not rest longer at once.
+/// Upper bound on one rest of newcomers.
 const REST_MAX: Duration = Duration::from_secs(3_600);
-/// Newcomers rest for hosts that had a turn since then.
+/// Newcomers rest only if a known host had a turn within this time.
 const KNOWN_LATELY: Duration = Duration::from_secs(30);
 
 #[cfg(test)]
@@ -429,7 +434,7 @@ mod tests {
         Instant::from_nanos(millis * 1_000_000)
     }
 
-    /// 40,000 hosts of one site wait, and then one of another: it is next but one.
+    /// 40,000 hosts of one site wait, then one of another site: it is the next but one.
     #[test]
     fn sites_have_turns_at_an_address() {
         let mut queues = TurnQueues::default();
@@ -469,7 +474,7 @@ mod tests {
         assert!(queues.wait(ADDR, guest(0, site(0)), at(7)), "taken until then");
         assert_eq!(queues.call(ADDR, [at(3), at(3), at(4)], |_| true, |_| false), Call::Nobody);
         assert_eq!(queues.call(ADDR, [at(7), at(7), at(8)], |_| true, |_| false), Call::Host(0));
-        // Its name must be looked up: another one has its turn, and it has its own after that.
+        // Its name must be looked up: another host gets its turn, and it gets its own after that.
         queues.is_late(0);
         assert_eq!(queues.call(ADDR, [at(8), at(8), at(9)], |id| id != 1, |_| false), Call::Host(2), "1 may not fetch");
         queues.had_turn(2);
@@ -490,7 +495,7 @@ mod tests {
         );
     }
 
-    /// All hosts of a site wait for its address, and each that is called finds the turn of its site taken.
+    /// All hosts of a site wait for its address, and each called host finds the turn of its site taken.
     #[test]
     fn a_row_goes_on_at_once_for_a_few_that_wait_elsewhere() {
         let mut queues = TurnQueues::default();
@@ -501,7 +506,7 @@ mod tests {
             let (mut noted, later) = (look, look + Duration::from_millis(9));
             let later = if look == at(1) { later } else { later + Duration::from_millis(1) };
             let mut calls = 0;
-            // The clock goes on meanwhile.
+            // The clock advances meanwhile.
             for step in 0..100 {
                 let now = look + Duration::from_nanos(step);
                 let Call::Host(id) = queues.call(ADDR, [now, noted, later], |_| true, |_| false) else {
@@ -523,7 +528,7 @@ mod tests {
         assert!(queues.is_called(0) && queues.may_look(at(21), ADDR, guest(0, site(0)), false), "it keeps its turn");
     }
 
-    /// Whoever looks a name up has asked a name server for it: the next one is not called before its time.
+    /// A host that looks its name up queries a name server for it: the next one is not called early.
     #[test]
     fn a_row_does_not_go_on_at_once_for_a_name() {
         let mut queues = TurnQueues::default();
@@ -534,7 +539,8 @@ mod tests {
         assert_eq!(queues.call(ADDR, [at(5), at(5), at(9)], |_| true, |_| false), Call::Host(1));
     }
 
-    /// One of two sites is slow: the other one has four times as long as a slow turn, and who is alone has all turns.
+    /// One of two sites is slow: the other gets four times the length of a slow turn. A site that is alone gets all
+    /// turns.
     #[test]
     fn a_slow_turn_is_followed_by_a_rest() {
         let mut queues = TurnQueues::default();
@@ -557,8 +563,8 @@ mod tests {
         assert!(!queues.may_look(at(4_999), ADDR, guest(0, slow), true));
         assert_eq!(call(&mut queues, 5_000), Call::Host(0));
     }
-    /// Two sites drip in turn, and one is fast: a short slow turn ends no long rest but makes it longer, and who was called
-    /// before the rest began rests as well.
+    /// Two sites drip in turn, and one is fast: a short slow turn does not end a long rest but extends it, and a host
+    /// called before the rest began rests as well.
     #[test]
     fn a_rest_is_for_all_and_as_long_as_all_slow_turns_ask_for() {
         let mut queues = TurnQueues::default();
@@ -571,14 +577,14 @@ mod tests {
         queues.fast_turn_ended(at(62_100), ADDR, fast);
         assert!(!queues.may_look(at(307_999), ADDR, guest(1, second), true) && queues.is_called(1));
         assert!(queues.may_look(at(308_000), ADDR, guest(1, second), true));
-        // Nobody keeps a place for an address that rests.
+        // No host keeps a slot for an address that rests.
         queues.keep_place(at(308_000), ADDR, (7, site(7)));
         assert_eq!(queues.places_kept(), 1);
         queues.slow_turn_ended(at(360_000), ADDR, first, Duration::from_secs(60));
         assert_eq!(queues.places_kept(), 0);
     }
 
-    /// Of four turns in a rest one is a stranger's, however often the address was taken when its host looked.
+    /// During a rest one of four turns is a stranger's, however often the address was taken when its host looked.
     #[test]
     fn strangers_have_every_fourth_turn_of_a_rest() {
         let mut queues = TurnQueues::default();

@@ -1,16 +1,18 @@
-//! Requests of one host that go at once, where its line (`politeness.host`) allows more than one.
+//! Concurrent requests of one host whose line (`politeness.host`) allows more than one.
 //!
-//! Decides: such a host *visits* its site, its address and its operator. The first request claims their turns, others join the visit
-//! while fewer are under way than the line allows, and the last to end gives the turns back. So for all other hosts a visit is one
-//! long request: none of theirs goes along with it, and their delays count from its end. Within it the delay of the line alone holds,
-//! as it is what was agreed for this host. A host with another address than the visit's, or another operator, waits for its end.
-//! Nobody joins a visit that others wait for, nor one that has lasted [`VISIT_MAX`], as hosts of other shards may wait for it: then it
-//! ends with the requests that are under way.
-//! A name or a robots.txt may be asked for while pages are under way, but nothing begins beside it: what it says decides about all
-//! that follows. Where an old address serves meanwhile, the lookup goes on beside all others ([`super::resolution`]).
-//! Invariants: what a visit claims is claimed once and given back once, when none of its requests is under way. No request of it
-//! outlives its claim.
-//! Leaves to others: how many may be under way, and when the next may begin ([`crate::politeness::HostPace`]).
+//! Decides: such a host *visits* its site, its address and its operator. The first request claims their turns, others
+//! join the visit while fewer are in flight than the line allows, and the last to end gives the turns back. So for
+//! all other hosts a visit is one long request: none of their requests runs during it, and their delays count from
+//! its end. Within it only the delay of the line applies, as agreed for this host. If the host has another address
+//! than the visit's, or another operator, it waits for the visit's end.
+//! A request does not join a visit that others wait for, nor one that has lasted [`VISIT_MAX`], as hosts of other
+//! shards may wait for it: such a visit ends with its requests in flight.
+//! A name lookup or a robots.txt request may start while pages are in flight, but nothing starts while it runs: its
+//! answer decides about everything that follows. If an old address serves meanwhile, the lookup runs alongside all
+//! other jobs ([`super::resolution`]).
+//! Invariants: a visit's claims are made once and given back once, when none of its requests is in flight. No request
+//! of it outlives its claim.
+//! Leaves to others: how many may be in flight, and when the next may begin ([`crate::politeness::HostPace`]).
 
 use super::Frontier;
 use super::host::State;
@@ -18,13 +20,13 @@ use crate::job::{FetchJob, HostId, JobKind};
 use crate::politeness::{HOLD_SLACK, Turns};
 use ringcrawl_base::time::{Duration, Instant};
 
-/// What of a host is under way.
+/// The jobs of a host in flight.
 #[derive(Debug, Default)]
 pub struct UnderWay {
     jobs: u8,
-    /// One of them asks for a name or a robots.txt.
+    /// One of them looks the name up or fetches a robots.txt.
     preparing: Option<JobKind>,
-    /// Since when the name is asked for, while its old address may serve.
+    /// The start of a name lookup during which the old address may serve.
     refreshing: Option<Instant>,
     visit: Option<Box<Visit>>,
 }
@@ -35,28 +37,28 @@ struct Visit {
     turns: Turns,
     began: Instant,
     hold_until: Instant,
-    /// Under way.
+    /// In flight.
     requests: u8,
     met_wall: bool,
 }
 
 impl UnderWay {
-    /// Jobs under way.
+    /// Jobs in flight.
     pub fn jobs(&self) -> usize {
         usize::from(self.jobs) + usize::from(self.refreshing.is_some())
     }
 
-    /// Since when the name is asked for beside all others.
+    /// The start of a name lookup that runs alongside all other jobs.
     pub fn refreshing(&self) -> Option<Instant> {
         self.refreshing
     }
 
-    /// What is asked for before a page.
+    /// The request that precedes a page.
     pub fn preparing(&self) -> Option<JobKind> {
         self.preparing
     }
 
-    /// Whether another job may begin where so many are allowed.
+    /// Whether another job may begin if `max` are allowed.
     pub fn has_room(&self, max: u8) -> bool {
         self.jobs == 0 || self.jobs < max && self.preparing.is_none()
     }
@@ -67,7 +69,7 @@ impl UnderWay {
         self.preparing = Some(kind).filter(|kind| *kind != JobKind::Page);
     }
 
-    /// The lookup that began at `now` goes on beside all others.
+    /// The lookup that began at `now` runs alongside all other jobs.
     pub fn refreshes(&mut self, now: Instant) {
         self.ends(JobKind::Resolve);
         self.refreshing = Some(now);
@@ -85,14 +87,15 @@ impl UnderWay {
 }
 
 impl Frontier {
-    /// Whether a request of host `id` that needs these turns has to wait for the end of the host's visit.
+    /// Whether a request of host `id` that needs these turns must wait for the end of the host's visit.
     pub(super) fn must_end_visit(&self, now: Instant, id: HostId, turns: &Turns) -> bool {
         let Some(visit) = &self.hosts[id].under_way.visit else { return false };
         let is_for_others = now.since(visit.began) >= VISIT_MAX && turns.keys().next().is_some();
         is_for_others || visit.turns != *turns || turns.keys().any(|key| self.turn_queues.is_wanted(key, id))
     }
 
-    /// A request of host `id` begins that has claimed these turns, or joins the visit that has. Until when they are held.
+    /// A request of host `id` begins that has claimed these turns, or that joins the visit that has. Its turns are
+    /// held until `hold_until`.
     pub(super) fn begin_request(&mut self, now: Instant, id: HostId, turns: &Turns, hold_until: Instant) {
         let host = &mut self.hosts[id];
         if host.pace.may_have_several() {
@@ -116,7 +119,7 @@ impl Frontier {
         self.hosts[id].under_way.visit.is_some()
     }
 
-    /// A request has ended; whether it met a wall. The last one gives the turns back.
+    /// A request has ended; `met_wall` tells whether it met a wall. The last one gives the turns back.
     pub(super) fn end_request(&mut self, now: Instant, job: &FetchJob, met_wall: bool) {
         let host = &mut self.hosts[job.host];
         host.pace.moved(now, &self.settings.politeness);
@@ -142,7 +145,7 @@ impl Frontier {
         }
     }
 
-    /// A job of host `id` has ended: the host looks what is next, unless it does so anyway.
+    /// A job of host `id` has ended: the host looks for its next step, unless it is due to look anyway.
     pub(super) fn go_on(&mut self, id: HostId, now: Instant) {
         let host = &self.hosts[id];
         let may_look = match host.state() {
@@ -151,7 +154,7 @@ impl Frontier {
             State::Ready | State::Parked | State::Reading => false,
             State::Idle => unreachable!("{} is idle while a job is under way", host.name),
         };
-        // A host that waits for its delay need not be asked before.
+        // A host that waits for its delay need not look earlier.
         let at = host.next_turn(self.settings.resolve_lead);
         let is_sooner = !matches!(host.state(), State::Waiting(noted) if noted <= at);
         if may_look && is_sooner {
@@ -160,5 +163,5 @@ impl Frontier {
     }
 }
 
-/// After so long nobody joins a visit: others have to wait for its end.
+/// After this time no request joins a visit: others wait for its end.
 const VISIT_MAX: Duration = Duration::from_secs(10);

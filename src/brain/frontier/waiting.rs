@@ -10,12 +10,12 @@
 //! Invariants: whole entries only; bytes from disk are checked once, on the way in.
 //! Limits: numbers below 2^47.
 
-/// What goes with a waiting URL.
+/// The data attached to a waiting URL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Ticket {
     /// Its number in the URL log.
     pub number: u64,
-    /// The way from a seed, as the bits of `Hops`.
+    /// The path from a seed, as the bits of `Hops`.
     pub depth: u16,
     /// No page of its own site was known to link to it.
     pub is_strangers: bool,
@@ -32,7 +32,7 @@ const ENTRY_HEAD_BYTES: usize = 10;
 const STRANGERS_BIT: u32 = 47;
 
 impl WaitingUrls {
-    /// Adds a URL of 1 to 65,535 bytes; others are none.
+    /// Adds a URL of 1 to 65,535 bytes; others are ignored.
     pub fn push(&mut self, ticket: Ticket, url: &str) {
         let Some(head) = entry_head(ticket, url) else { return };
         self.bytes.extend_from_slice(&head);
@@ -71,7 +71,7 @@ impl WaitingUrls {
         self.len == 0
     }
 
-    /// Memory that is held, used or not.
+    /// Memory held, used or not.
     pub fn ram_bytes(&self) -> usize {
         self.bytes.capacity()
     }
@@ -87,7 +87,7 @@ impl WaitingUrls {
         self.len = 0;
     }
 
-    /// Takes the byte form back; `None` when `bytes` are not whole entries of UTF-8 text.
+    /// Parses the byte form; `None` if `bytes` are not whole entries of UTF-8 text.
     pub fn from_bytes(bytes: Vec<u8>) -> Option<WaitingUrls> {
         let mut entries = Entries { rest: &bytes };
         let len = entries.by_ref().count();
@@ -96,7 +96,7 @@ impl WaitingUrls {
     }
 }
 
-/// What stands before the text of an entry; `None` where it cannot be one.
+/// The header before the text of an entry; `None` if it is invalid.
 pub(super) fn entry_head(ticket: Ticket, url: &str) -> Option<[u8; ENTRY_HEAD_BYTES]> {
     let length = u16::try_from(url.len()).ok().filter(|length| *length > 0)?;
     let [a, b, c, d, e, f, _, _] = (ticket.number | u64::from(ticket.is_strangers) << STRANGERS_BIT).to_le_bytes();

@@ -1,7 +1,7 @@
-//! What each host waits for, and how many hosts for what.
+//! What each host waits for, and how many hosts wait for what.
 //!
-//! Decides: it is found out when a host's state changes, and counted there ([`super::host_table`]). A host that waits for
-//! several things counts for the one that its state names: the last that it has to get past.
+//! Decides: a host's wait is determined when its state changes, and counted there ([`super::host_table`]). A host
+//! that waits for several things counts for the one that its state names: the last one that it must get past.
 //! Leaves to others: how long nothing is done (`pump`).
 
 use super::host::{Host, State};
@@ -11,7 +11,7 @@ use crate::waits::Wait;
 use ringcrawl_config::Politeness;
 
 impl Host {
-    /// What it waits for in this state; `None`: nothing waits for it. A host that is parked waits for a name, unless it is said
+    /// What it waits for in this state; `None`: nothing waits for it. A parked host waits for a name unless stated
     /// otherwise.
     pub fn wait_in(&self, state: State, politeness: &Politeness) -> Option<Wait> {
         match state {
@@ -34,7 +34,7 @@ impl Host {
     }
 }
 
-/// What waits for the turn of a key.
+/// The wait for a key's turn.
 pub fn of_turn(key: Key) -> Wait {
     match key {
         Key::Host(_) => Wait::OtherShards,

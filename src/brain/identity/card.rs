@@ -1,9 +1,9 @@
 //! What programs read about the crawler: the Signature Agent Card and the list of addresses.
 //!
-//! Decides: members are those of draft-meunier-webbotauth-registry-04 (OAuth client metadata with a `web_bot_auth` object) and of
-//! draft-illyes-webbotauth-jafar, and only those of which something is known. Both are drafts: readers pass over what they do
-//! not know.
-//! Invariants: `client_id` is the very URL at which the card is to be served, as its readers check.
+//! Decides: members are those of draft-meunier-webbotauth-registry-04 (OAuth client metadata with a `web_bot_auth`
+//! object) and of draft-illyes-webbotauth-jafar, and only those with a known value. Both are drafts: readers ignore
+//! unknown members.
+//! Invariants: `client_id` is exactly the URL where the card must be served, as its readers check.
 //! Leaves to others: what people read (`page`).
 
 use serde_json::{Value, json};

@@ -1,9 +1,9 @@
-//! The key directory: the public keys, and the fields that its response is signed with.
+//! The key directory: the public keys, and the fields that sign its response.
 //!
-//! Decides: each key signs the response itself (draft-ietf-webbotauth-httpsig-protocol, "Possession Proof on the Directory
-//! Response"), so nobody can serve a copy under another name. The signatures are made when the file is, and hold for
-//! [`LIFETIME`], much longer than the day after which they are to be made again: a directory without a valid signature takes
-//! the keys from everybody at once.
+//! Decides: each key signs the response itself (draft-ietf-webbotauth-httpsig-protocol, "Possession Proof on the
+//! Directory Response"), so no one can serve a copy under another name. The signatures are made with the file, and
+//! hold for [`LIFETIME`]. That is much longer than the day after which they must be renewed: a directory without a
+//! valid signature takes the keys away from all verifiers at once.
 //! Leaves to others: serving it (`snippets`).
 
 use aws_lc_rs::digest;
@@ -19,7 +19,7 @@ use ringcrawl_config::SigningKey;
 pub const LIFETIME: Duration = Duration::from_secs(14 * 86_400);
 /// Its media type.
 pub(super) const MEDIA_TYPE: &str = "application/http-message-signatures-directory+json";
-/// How far `created` lies behind the clock; a verifier must refuse a signature of the future.
+/// How far `created` lies behind the clock; a verifier must refuse a signature from the future.
 const BEHIND_SECONDS: u64 = 60;
 const TAG: &str = "http-message-signatures-directory";
 
@@ -33,7 +33,7 @@ pub(super) struct Directory {
 }
 
 impl Directory {
-    /// That of `keys`, for who asks `authority` for it.
+    /// The directory of `keys`, for requests to `authority`.
     pub(super) fn new(keys: &[SigningKey], authority: &str, now: UnixTime) -> Directory {
         let jwks: Vec<_> = keys.iter().map(SigningKey::public_jwk).collect();
         let body = json!({ "keys": jwks }).to_string();
@@ -49,7 +49,7 @@ impl Directory {
         }
         let fields = [
             ("Content-Type", MEDIA_TYPE.to_owned()),
-            // A coding would make another content, which has another digest.
+            // A coding would make different content, with another digest.
             ("Cache-Control", "max-age=86400, no-transform".to_owned()),
             ("Content-Digest", content_digest),
             ("Signature-Input", inputs),

@@ -1,9 +1,9 @@
-//! HTTP Message Signatures (RFC 9421): what is signed, and what stands in the fields.
+//! HTTP Message Signatures (RFC 9421): what is signed, and what the fields contain.
 //!
-//! Decides: the order of parameters, which a verifier takes as it finds it: created, expires, keyid, tag. No `alg`, because the key
-//! says it (section 3.2, step 6); no `nonce`, because a signature is used for many requests.
-//! Invariants: pure; what is signed is what the fields say, since both are made of the same text.
-//! Limits: one signature a field here; components are given as text that is serialized already (section 2.1).
+//! Decides: the order of parameters, which a verifier takes as it finds it: created, expires, keyid, tag. No `alg`,
+//! because the key implies it (section 3.2, step 6); no `nonce`, because a signature is used for many requests.
+//! Invariants: pure; what is signed is what the fields say, since both are made from the same text.
+//! Limits: one signature a field here; components are given as serialized text (section 2.1).
 //! Leaves to others: which components (`signer`, `directory`), the key (`key`).
 
 use base64::Engine as _;
@@ -14,7 +14,7 @@ use ringcrawl_config::SIGNATURE_BYTES;
 /// A component: its identifier as it stands in Signature-Input, quotes and parameters included, and its value.
 pub(super) type Component<'a> = (&'a str, &'a str);
 
-/// What is said about a signature besides its components (RFC 9421 section 2.3).
+/// The parameters of a signature in addition to its components (RFC 9421 section 2.3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Parameters<'a> {
     /// Seconds since 1970.
@@ -74,7 +74,7 @@ pub(super) fn push_signature(text: &mut String, signature: &[u8; SIGNATURE_BYTES
     text.push(':');
 }
 
-/// A number without a detour over the formatter: it is on a page's way.
+/// Appends a number without the formatter: this is on the page path.
 fn push_number(text: &mut String, number: u64) {
     let mut digits = [0; 20];
     let (mut rest, mut length) = (number, 0);

@@ -1,10 +1,12 @@
-//! Who crawls, so that others can be sure of it: signed requests, and what is published about the crawler.
+//! The crawler's identity, so that others can verify it: signed requests, and what is published about the crawler.
 //!
-//! Decides: requests are signed by Web Bot Auth (`signer`), a profile of HTTP Message Signatures (`message`), with one key
-//! (`config::SigningKey`). What site owners and their programs want to know is made of the configuration (`publication`): a page (`page`),
-//! its like for programs (`card`), the public keys (`directory`), and how to serve them (`snippets`).
+//! Decides: requests are signed by Web Bot Auth (`signer`), a profile of HTTP Message Signatures (`message`), with
+//! one key (`config::SigningKey`). The configuration yields everything that site owners and their programs want to
+//! know (`publication`): a page (`page`), the same for programs (`card`), the public keys (`directory`), and how to
+//! serve them (`snippets`).
 //! Invariants: nothing here opens a file or reads a clock; no private key is published or shown.
-//! Leaves to others: sending (`fetch`), writing files (`cli`), whom the operator keeps out of a crawl (`scope`).
+//! Leaves to others: sending (`fetch`), writing files (`cli`), hosts that the operator keeps out of a crawl
+//! (`scope`).
 
 mod card;
 mod directory;

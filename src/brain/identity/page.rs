@@ -1,8 +1,8 @@
-//! The bot page: what a site's owner wants to know who found the crawler in a log.
+//! The bot page: for a site's owner who found the crawler in a log.
 //!
-//! Decides: one document without scripts, images and references to elsewhere, so that it can be read everywhere and hands its
-//! readers to nobody. It says what the configuration does, in the order of the questions: who, why, how fast, how to stop it,
-//! how to be sure that it is us. The lines to stop it can be copied as they are.
+//! Decides: one document without scripts, images or external references, so that it can be read everywhere and leaks
+//! its readers to no third party. It says what the configuration does, in the order of the questions: who, why, how
+//! fast, how to stop it, how to be sure that it is us. The lines to stop it can be copied as they are.
 //! Invariants: text of the configuration is escaped.
 
 use std::fmt::Write as _;
@@ -83,7 +83,7 @@ Crawl-delay: 10
     )
 }
 
-/// What holds for each host and address; a delay of zero is none.
+/// The rates for each host and address; a delay of zero is left out.
 fn rates(politeness: &Politeness) -> String {
     let mut text = "<li>A host gets one request at a time".to_owned();
     let delay = politeness.least_host_delay();
@@ -104,7 +104,7 @@ fn rates(politeness: &Politeness) -> String {
     text
 }
 
-/// Dark on light and light on dark, as the reader has it; lines of a length that can be read.
+/// Dark on light and light on dark, as the reader prefers; lines of a readable length.
 const STYLE: &str = "\
 :root { color-scheme: light dark; }
 body { font: 1.1rem/1.5 sans-serif; margin: 0 auto; max-width: 42rem; padding: 1rem; }

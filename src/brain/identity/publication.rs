@@ -1,7 +1,8 @@
 //! What `ringcrawl identity` publishes, as files: for people, for programs, and for the web server that serves them.
 //!
-//! Decides: everything comes from the configuration that crawls, so that what is said is what is done. The page is at
-//! `agent.url`, bot.json and addresses.json lie beside it, and the directory is where `identity.directory_url` says.
+//! Decides: everything comes from the configuration that crawls, so the files say what the crawler does. The page is
+//! at `agent.url`, bot.json and addresses.json lie next to it, and the directory is where `identity.directory_url`
+//! says.
 //! Limits: paths that need no quoting in a server's configuration.
 //! Leaves to others: writing the files (`cli`).
 
@@ -15,10 +16,10 @@ use ringcrawl_config::Config;
 use ringcrawl_config::SigningKey;
 use ringcrawl_url::Url;
 
-/// A file to be written, by its path below the folder.
+/// A file to write, by its path below the folder.
 pub type PublishedFile = (&'static str, String);
 
-/// What the files tell.
+/// The facts in the files.
 pub(super) struct Facts<'a> {
     pub(super) config: &'a Config,
     pub(super) places: Places,
@@ -50,10 +51,10 @@ impl Facts<'_> {
     }
 }
 
-/// The files of what `config` and `keys` say, to be served from `folder`. The first key is the one in use.
+/// The files for `config` and `keys`, to be served from `folder`. The first key is the one in use.
 ///
 /// # Errors
-/// Every key of the configuration that is missing or does not do; never empty.
+/// Every key of the configuration that is missing or unsuitable; never empty.
 pub fn publish(
     config: &Config,
     keys: &[SigningKey],
@@ -141,7 +142,7 @@ fn is_plain_path(path: &str) -> bool {
     path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._~-".contains(&byte))
 }
 
-/// What means something else within the quotes of nginx or Caddy.
+/// Characters that are special within the quotes of nginx or Caddy.
 fn is_special(character: char) -> bool {
     character.is_control() || "\"\\$`{}".contains(character)
 }

@@ -1,14 +1,14 @@
-//! What a request says of who sends it: Web Bot Auth (draft-ietf-webbotauth-httpsig-protocol, before that
+//! How a request proves its sender: Web Bot Auth (draft-ietf-webbotauth-httpsig-protocol, before that
 //! draft-meunier-web-bot-auth-architecture).
 //!
-//! Decides: a signature is of the authority that is asked and of Signature-Agent, for half of its lifetime; then there is a new
-//! one. So it costs a page what its fields cost to write, and whoever gets one has half a lifetime at least to verify it. For
-//! that it names neither the path nor a nonce: whoever sees it can repeat it to the same authority until it expires, which is
-//! why it is sent over TLS alone unless the operator wants otherwise.
+//! Decides: a signature covers the requested authority and Signature-Agent. It is used for half of its lifetime; then
+//! a new one is made. So a page only costs the writing of its fields, and a recipient has at least half a lifetime to
+//! verify it. The price is that it names neither the path nor a nonce: an eavesdropper can repeat it to the same
+//! authority until it expires. So it is sent over TLS alone unless the operator wants otherwise.
 //! `created` lies a little in the past, for verifiers whose clocks are behind.
-//! Invariants: fields are given for the very authority they were signed for; `created` is never later than the clock that
-//! is handed in, also after that clock was set back. What is remembered is bounded: of two generations the older is
-//! dropped, and each holds half of the bytes.
+//! Invariants: fields are given only for the authority they were signed for; `created` is never later than the clock
+//! passed in, also after that clock was set back. The memory is bounded: of two generations the older is dropped, and
+//! each holds half of the bytes.
 //! Leaves to others: the clock (`ring`), which requests there are (`fetch`).
 
 use std::collections::HashMap;
@@ -35,7 +35,7 @@ pub struct Signer {
     bytes_max: usize,
     young: Generation,
     old: Generation,
-    /// Signature-Input and Signature of the last request: their memory is used again.
+    /// Signature-Input and Signature of the last request: their memory is reused.
     input: String,
     signature: String,
 }
@@ -66,10 +66,10 @@ pub struct SignatureFields<'a> {
 }
 
 impl Signer {
-    /// A signer that remembers as much as `ram_bytes_max` says; `None`: there is no key, and nothing is signed.
+    /// A signer that remembers signatures within `ram_bytes_max`; `None`: there is no key, and nothing is signed.
     ///
     /// # Errors
-    /// What is wrong with the key.
+    /// The problem with the key.
     pub fn new(identity: &config::Identity) -> Result<Option<Signer>, &'static str> {
         if identity.signing_key.reveal().is_empty() {
             return Ok(None);
@@ -77,7 +77,7 @@ impl Signer {
         Ok(Some(Signer::with_key(SigningKey::parse(identity.signing_key.reveal())?, identity)))
     }
 
-    /// Changes how many bytes of signatures it remembers at most.
+    /// Changes the limit of remembered signatures in bytes.
     pub fn hold(&mut self, bytes_max: u64) {
         self.bytes_max = usize::try_from(bytes_max / 2).unwrap_or(usize::MAX);
     }
@@ -103,7 +103,7 @@ impl Signer {
         }
     }
 
-    /// The fields of a request for `url` at `now`; `None`: this one is not signed.
+    /// The fields of a request for `url` at `now`; `None` if this request is not signed.
     pub fn fields(&mut self, url: &Url, now: UnixTime) -> Option<SignatureFields<'_>> {
         if self.requests == SignedRequests::Https && url.scheme() != Scheme::Https {
             return None;
@@ -126,7 +126,7 @@ impl Signer {
         Some(SignatureFields { agent: &self.agent_field, input: &self.input, signature: &self.signature })
     }
 
-    /// What was signed for `authority` and is fresh at `now`.
+    /// The remembered signature for `authority`, if it is fresh at `now`.
     fn remembered(&mut self, authority: &str, now: u64) -> Option<Signed> {
         let is_fresh = |signed: &Signed| signed.created <= now && now - signed.created < self.lifetime / 2;
         if let Some(signed) = self.young.signatures.get(authority) {
@@ -156,21 +156,22 @@ impl Signer {
         if self.young.bytes + bytes > self.bytes_max {
             self.old = std::mem::take(&mut self.young);
         }
-        // One that is larger than its generation is signed anew each time.
+        // A signature larger than its generation is made again each time.
         if bytes <= self.bytes_max && self.young.signatures.insert(authority.into(), signed).is_none() {
             self.young.bytes += bytes;
         }
     }
 }
 
-/// The name of our signature in its fields. A dictionary's member of Signature-Agent has the same name.
+/// The name of our signature in its fields. The dictionary member in Signature-Agent has the same name.
 const LABEL: &str = "sig1";
 const LABEL_IS: &str = "sig1=";
 /// What the signature is for.
 const TAG: &str = "web-bot-auth";
-/// How far `created` lies behind the clock: machines that are set by NTP agree within less.
+/// How far `created` lies behind the clock: NTP keeps machines closer than this.
 const BEHIND_SECONDS: u64 = 5;
-/// What a signature takes in memory, besides its authority: its place in a table that may be half empty, and an allocation.
+/// The memory for a signature in addition to its authority: its slot in a table that may be half empty, and an
+/// allocation.
 const ENTRY_BYTES: usize = 240;
 
 fn identifiers_of(form: SignatureAgentForm) -> [&'static str; 2] {
@@ -188,11 +189,11 @@ fn parameters(key: &SigningKey, lifetime: u64, created: u64) -> Parameters<'_> {
     Parameters { created, expires: created + lifetime, keyid: key.id(), tag: TAG }
 }
 
-/// Where a directory lies by the drafts, below its authority.
+/// Where a directory lies according to the drafts, below its authority.
 pub const WELL_KNOWN: &str = "/.well-known/http-message-signatures-directory";
 
-/// What Signature-Agent says of a directory at `directory_url`. Who reads the string form, as drafts had it up to 2025, puts
-/// the well-known path behind it; who reads the dictionary form asks for the very URL.
+/// The value of Signature-Agent for a directory at `directory_url`. Readers of the string form, which drafts had up
+/// to 2025, append the well-known path; readers of the dictionary form request exactly this URL.
 pub(super) fn signature_agent(directory_url: &str, form: SignatureAgentForm) -> &str {
     match form {
         SignatureAgentForm::Dictionary => directory_url,
@@ -276,7 +277,7 @@ mod tests {
         let next = of(&mut signer, "https://a.test/3", 1_001_795);
         assert_eq!(next.0, 1_001_790);
         assert_ne!(next.1, first.1);
-        // Another port, and another host: signatures of their own.
+        // Another port and another host have their own signatures.
         let others = ["https://a.test:8443/", "https://b.test/"].map(|url| of(&mut signer, url, 1_001_795).1);
         assert!(others[0] != others[1] && !others.contains(&next.1));
         assert_eq!(of(&mut signer, "https://a.test/4", 1_001_800), next);
@@ -318,7 +319,7 @@ mod tests {
             assert!(held.iter().sum::<u64>() <= bytes_max);
             assert_eq!(of(&mut signer, "https://used.test/", 1_000_001), first);
         }
-        // With no memory at all it signs each.
+        // Without any memory it signs each request.
         let mut signer = https(0);
         assert_eq!(of(&mut signer, "https://a.test/", 1_000_000).0, 999_995);
         assert_eq!(of(&mut signer, "https://a.test/", 1_000_001).0, 999_996);

@@ -1,8 +1,9 @@
-//! How the files are served: for nginx and for Caddy, and the directory's fields for any other server.
+//! How to serve the files: for nginx and for Caddy, and the directory's fields for any other server.
 //!
-//! Decides: each file is served at one path, with its media type, and nothing else of the folder. The same snippet does for
-//! all hosts that are named in it. A directory whose bytes are changed on the way has another digest, so no coding is applied.
-//! Limits: paths and values need no quoting but quotes (`publication` sees to it).
+//! Decides: each file is served at one path, with its media type, and nothing else of the folder is. The same snippet
+//! works for all hosts named in it. A directory whose bytes change in transit has another digest, so no coding is
+//! applied.
+//! Limits: paths and values need no quoting but quotes (`publication` ensures it).
 
 use std::fmt::Write as _;
 
@@ -20,7 +21,7 @@ pub(super) struct Served<'a> {
     fields: Vec<(&'a str, &'a str)>,
 }
 
-/// What is served where.
+/// Which file is served where.
 pub(super) fn served<'a>(facts: &Facts<'_>, directory: Option<(&DirectoryPlace, &'a Directory)>) -> Vec<Served<'a>> {
     let path = |url: &str| Url::parse(url).map(|url| url.path_and_query().to_owned()).unwrap_or_default();
     let one = |path: String, file, media_type| Served { path, file, fields: vec![("Content-Type", media_type)] };
@@ -72,14 +73,14 @@ pub(super) fn caddy(served: &[Served<'_>], folder: &str) -> String {
         }
         text.push_str("\tfile_server\n}\n");
         if *file == DIRECTORY {
-            // Not every version minds no-transform. This comes before what encodes, wherever in the block that stands.
+            // Not every version respects no-transform. This runs before any encoder, wherever it stands in the block.
             let _ = writeln!(text, "request_header {path} -Accept-Encoding");
         }
     }
     text
 }
 
-/// The fields of the directory's response, a line each.
+/// The fields of the directory's response, one per line.
 pub(super) fn header_lines(directory: &Directory) -> String {
     directory.fields.iter().map(|(name, value)| format!("{name}: {value}\n")).collect()
 }

@@ -1,9 +1,9 @@
-//! Facts as people and files have them.
+//! Facts in words for people and files.
 
 use ringcrawl_base::time::{Duration, UnixTime};
 use ringcrawl_config::Politeness;
 
-/// `1 second`, `100 milliseconds`, `90 minutes`: in the largest unit that makes it a whole number.
+/// `1 second`, `100 milliseconds`, `90 minutes`: the largest unit that makes it a whole number.
 pub(super) fn duration(duration: Duration) -> String {
     let millis = duration.as_millis();
     let units = [(3_600_000, "hour"), (60_000, "minute"), (1_000, "second")];
@@ -13,8 +13,8 @@ pub(super) fn duration(duration: Duration) -> String {
     format!("{count} {unit}{}", if count == 1 { "" } else { "s" })
 }
 
-/// What owners of hosts agreed to beyond one request at a time with the usual delay, as far as it is more: `up to 4 at a time, and
-/// 1 second between two`.
+/// What owners of hosts agreed to beyond one request at a time with the usual delay, if anything: `up to 4 at a time,
+/// and 1 second between two`.
 pub(super) fn agreed(politeness: &Politeness) -> Option<String> {
     let usual = politeness.host_delay;
     let (at_once, delay) = politeness.host.laxer_than(usual)?;

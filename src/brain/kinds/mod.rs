@@ -1,23 +1,30 @@
-//! Kinds: which URLs of a host are alike, and how often each kind has its turn.
+//! Kinds: which URLs of a host are alike, and how often each kind gets a turn.
 //!
 //! Decides: what a page was worth, and from that its kind's [`Weight`]. A page is worth
-//! - what part of its own text is new to the host ([`SeenText`]), the site's frame left out. A page with next to no text of its own is
-//!   worth little, so every page is taken to have [`TEXT_MIN`] anchors more that are not new;
-//! - or the new links that it leads to, if these are of other kinds that proved their worth. [`LEADS_WHOLE`] of them make a whole page;
-//! - nothing, if it is byte for byte another page, an archive of pages, or a redirect to where another one led. The text of a page whose
-//!   author says noindex is worth nothing and taken from no other page; what it leads to is worth a quarter.
+//! - the part of its own text that is new to the host ([`SeenText`]), without the site's frame. A page with next to
+//!   no text of its own is worth little, so each page is counted as having [`TEXT_MIN`] more anchors that are not
+//!   new;
+//! - or the new links that it leads to, if they are of other kinds that proved their worth. [`LEADS_WHOLE`] such
+//!   links make a whole page;
+//! - nothing, if it is byte for byte another page, an archive of pages, or a redirect to where another one led. The
+//!   text of a page whose author says noindex is worth nothing and is not recorded as seen; its links are worth a
+//!   quarter.
 //!
-//! An *item* is what a URL is about ([`tokens::item`]). Of an item's pages all are looked at or none, as what a page repeats must have been
-//! looked at, too; and whether it was met before is part of a URL's kind.
-//! A *list* gives no text to what was seen: a page with [`LIST_LINKS`] new links of one other kind, to other items, and each feed. Their text is that
-//! of the pages they lead to, which would be "nothing new" afterwards.
-//! Errors say nothing, as anyone may link to what is not there, nor do pages that only strangers link to (`frontier::kind_evidence`).
-//! Why weights and no limits: a kind is judged by some of its pages, and others may be better. Every kind keeps its turns.
-//! Invariants: pure. A host's first pages are not looked at ([`FREE_PAGES`]): many hosts have no more. Under a budget of pages
-//! hosts compete, and all but the very first one are.
-//! Limits: a trap with new text on each page is not known, nor one whose pages have no text at all, or only digits. What
-//! is known is lost with a restart. Of a page's new links the first [`FOUND_MAX`] count.
-//! Leaves to others: how kinds take turns (`frontier::kind_lanes`), the anchors of a text (`ringcrawl_html::anchors`).
+//! An *item* is what a URL is about ([`tokens::item`]). Either all pages of an item are examined or none, because a
+//! repetition shows only where the original was examined too. Whether an item was met before is part of a URL's kind.
+//! A *list* adds no text to what was seen. Lists are pages with [`LIST_LINKS`] new links of one other kind, to other
+//! items, and all feeds. Their text is that of the pages they lead to, which would otherwise count as "nothing new"
+//! later.
+//! Errors say nothing, because anyone may link to a missing page. Nor do pages that only strangers link to
+//! (`frontier::kind_evidence`).
+//! Why weights and no limits: a kind is judged by some of its pages, and others may be better. Every kind keeps its
+//! turns.
+//! Invariants: pure. A host's first pages are not examined ([`FREE_PAGES`]): many hosts have no more. Under a budget
+//! of pages hosts compete, so all pages but the very first are examined.
+//! Limits: traps are not recognized if each page has new text, if pages have no text at all, or if they have only
+//! digits. A restart loses this knowledge. Only the first [`FOUND_MAX`] of a page's new links count.
+//! Leaves to others: how kinds take turns (`frontier::kind_lanes`), the anchors of a text
+//! (`ringcrawl_html::anchors`).
 
 mod seen_text;
 mod tokens;
@@ -32,14 +39,14 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::outcome::Fetched;
 use ringcrawl_url::Url;
 
-/// How often a kind has its turn, against a kind without evidence.
+/// How often a kind gets a turn, relative to a kind without evidence.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Hash)]
 pub enum Weight {
     /// Nothing new at all, or advice against it and no evidence.
     Sixteenth,
     /// Some text of its own.
     Quarter,
-    /// As if there were no weights.
+    /// The weight of a kind without evidence.
     #[default]
     Whole,
 }
@@ -48,7 +55,7 @@ impl Weight {
     /// All of them, the largest first.
     pub const ALL: [Weight; 3] = [Weight::Whole, Weight::Quarter, Weight::Sixteenth];
 
-    /// How many turns of a whole weight one turn of this one takes.
+    /// The number of whole-weight turns that one turn of this weight takes.
     pub const fn turns(self) -> u64 {
         match self {
             Weight::Whole => 1,
@@ -58,49 +65,49 @@ impl Weight {
     }
 }
 
-/// What is known of a URL before it is fetched.
+/// What is known about a URL before it is fetched.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Judgment {
-    /// Its kind, where that has less than its whole weight.
+    /// Its kind, if that has less than the whole weight.
     pub lowered: Option<KindFacts>,
-    /// Whether its page is to be looked at.
+    /// Whether to examine its page.
     pub wants_look: bool,
 }
 
 impl Judgment {
-    /// How often the URL's kind has its turn.
+    /// How often the URL's kind gets a turn.
     pub fn weight(&self) -> Weight {
         self.lowered.map(|kind| kind.weight).unwrap_or_default()
     }
 }
 
-/// What is known of the pages of one host.
+/// What is known about the pages of one host.
 #[derive(Clone, Debug, Default)]
 pub struct HostKinds {
     tree: KindTree,
     seen: SeenText,
-    /// What pages were about.
+    /// What the pages were about.
     items: SeenText,
-    /// Links that are being found.
+    /// The links of the current page, as they are found.
     links: NewLinks,
     pages: u64,
-    /// Those that were looked at.
+    /// Pages that were examined.
     examined: u64,
-    /// URLs whose kinds were looked up, and those that were advised against.
+    /// URLs whose kinds were looked up, and how many of them were advised against.
     judged: u32,
     advised: u32,
 }
 
-/// The new links of a page that is examined, its kind's own left out.
+/// The new links of an examined page, except those of its own kind.
 #[derive(Clone, Debug, Default)]
 struct NewLinks {
     page: Option<LinkingPage>,
     count: u32,
     /// Links by family.
     families: Vec<(u32, u32)>,
-    /// Those of kinds that proved their worth.
+    /// Links of kinds that proved their worth.
     leads: u16,
-    /// Those of kinds that proved nothing yet.
+    /// Links of kinds that have proved nothing yet.
     unproven: u32,
 }
 
@@ -114,22 +121,23 @@ struct LinkingPage {
 }
 
 impl HostKinds {
-    /// Nothing known of a host that had so many pages.
+    /// Nothing is known yet about a host that had `pages` pages.
     pub fn new(pages: u32) -> HostKinds {
         HostKinds { pages: u64::from(pages), ..HostKinds::default() }
     }
 
-    /// A URL's turn has come, and its page advised against it or not.
+    /// A URL was judged; `advised_against` says whether its page advised against it.
     pub fn judged(&mut self, advised_against: bool) {
         self.judged = self.judged.saturating_add(1);
         self.advised = self.advised.saturating_add(u32::from(advised_against));
     }
 
-    /// Judges a URL of the host before it is fetched. One that is `advised_against` begins with a sixteenth, or with a
-    /// quarter where nearly all are. Looked at are the first pages of a host, where these are not free, and later those
-    /// about every fourth and sixteenth item: of an item's pages all are looked at or none, as what a page repeats is known
-    /// only if that was looked at, too. Also one page in sixteen where that is so; and from the first poor page on those of kinds that have
-    /// proved nothing, where no page about the item was left out.
+    /// Judges a URL of the host before it is fetched. One that is `advised_against` begins with a sixteenth, or with
+    /// a quarter where nearly all are. A host's first pages are examined, unless they are free, and later those about
+    /// every fourth and then every sixteenth item. Either all pages of an item are examined or none, because a
+    /// repetition shows only where the original was examined too. One page in sixteen is examined as well where that
+    /// holds. From the first poor page on, so are pages of kinds that have proved nothing, unless a page about the
+    /// item was left out.
     pub fn judge(&self, url: &Url, advised_against: bool) -> Judgment {
         let item = item(url);
         let one_in = if self.pages < OFTEN_UNTIL { 4 } else { SAMPLED };
@@ -150,7 +158,7 @@ impl HostKinds {
         Judgment { lowered: (facts.weight < Weight::Whole).then_some(facts), wants_look }
     }
 
-    /// The URLs that are found from here on are the links of the page at `url`, which is examined.
+    /// The URLs found from here on are links of the examined page at `url`.
     pub fn begin_links(&mut self, url: &Url) {
         let item = item(url);
         let tokens = self.tokens(url, item);
@@ -177,7 +185,7 @@ impl HostKinds {
             false => self.links.unproven += 1,
         }
         let family = tokens.family();
-        // Editing, printing, its history: these are no list of other things.
+        // Editing, printing, its history: not a list of other things.
         if family == page.family || item == page.item {
             return;
         }
@@ -189,12 +197,12 @@ impl HostKinds {
         }
     }
 
-    /// A page was fetched, whose links were found; `is_examined` says whether it was looked at.
+    /// A page was fetched and its links were found; `is_examined` says whether it was examined.
     pub fn note(&mut self, url: &Url, fetched: &Fetched, is_examined: bool) {
         self.pages += 1;
         let item = item(url);
         let tokens = is_examined.then(|| self.tokens(url, item));
-        // An error or a redirect is about nothing.
+        // An error or a redirect is not about an item.
         if (200..300).contains(&fetched.status) {
             self.items.is_again(item);
             if is_examined {
@@ -209,7 +217,7 @@ impl HostKinds {
         }
     }
 
-    /// What a page was worth, of [`PAGE_WORTH`]; `None`: that is not known.
+    /// What a page was worth, in units of [`PAGE_WORTH`]; `None` if unknown.
     fn worth(&mut self, fetched: &Fetched, is_examined: bool, links: &NewLinks) -> Option<u16> {
         match fetched.status {
             200..300 => {
@@ -225,17 +233,17 @@ impl HostKinds {
                 let by_links = links.leads.saturating_mul(PAGE_WORTH / LEADS_WHOLE).min(PAGE_WORTH);
                 let by_text = self.worth_of_text(fetched.text.as_ref()?, !fetched.is_noindex, links)?;
                 let worth = by_links.max(by_text);
-                // Not known yet is whether what it leads to is worth it: judged by text alone, the lists of a source
-                // browser were poor for good before their files had their first turn.
+                // It is not known yet whether what it leads to is worth it. Judged by text alone, the lists of a
+                // source browser stayed poor for good before their files had their first turn.
                 if worth < PAGE_WORTH && self.examined < PAGES_MIN && links.unproven >= u32::from(LEADS_WHOLE) {
                     return None;
                 }
-                // Its text is not to be found, so it is worth no more than a way to others.
+                // Its text must not be indexed, so it is worth no more than its links.
                 Some(if fetched.is_noindex { by_links.min(PAGE_WORTH / 4) } else { worth })
             }
-            // Of an earlier crawl nothing is worth less.
+            // A page from an earlier crawl is not judged.
             304 => None,
-            // To the root a server sends whoever asks for what it does not have.
+            // Servers redirect requests for missing pages to the root.
             300..400 if is_examined => {
                 let target = fetched.redirect.as_ref().filter(|target| target.path_and_query() != "/")?;
                 let is_again = self.seen.is_again(xxh3_64(target.as_str().as_bytes()));
@@ -249,7 +257,7 @@ impl HostKinds {
         let PageText::Page(sample) = text else { return Some(0) };
         let is_list = links.families.iter().any(|(_, count)| *count >= LIST_LINKS);
         let novelty = self.seen.meet(sample, gives_text && !is_list);
-        // An image, or a page that scripts make.
+        // An image, or a page made by scripts.
         if sample.len() < SAMPLE_MIN {
             return None;
         }
@@ -261,7 +269,7 @@ impl HostKinds {
         Tokens::of(url.path_and_query()).again(self.items.has(item))
     }
 
-    /// Whether a page about an item can be judged: what it repeats was looked at, too.
+    /// Whether a page about an item can be judged: what it repeats was examined too.
     fn is_comparable(&self, item: u64) -> bool {
         !self.items.has(item) || self.items.has(looked_at(item))
     }
@@ -272,12 +280,12 @@ impl HostKinds {
     }
 }
 
-/// The text of a document that is examined.
+/// The text of an examined document.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PageText {
-    /// Its own.
+    /// Its own text.
     Page(TextSample),
-    /// That of other pages: a feed.
+    /// The text of other pages: a feed.
     Feed,
 }
 
@@ -285,39 +293,39 @@ fn item(url: &Url) -> u64 {
     tokens::item(url.path_and_query())
 }
 
-/// Stands for an item of which a page was looked at, among what pages were about.
+/// Marks an item as having an examined page, in the set of items.
 fn looked_at(item: u64) -> u64 {
     item.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// Pages of a host that are not looked at: what they were worth moves none of its first fetches.
+/// Pages of a host that are not examined: their worth does not affect its first fetches.
 pub const FREE_PAGES: u32 = PAGES_MIN as u32;
 /// The same under a budget of pages.
 pub const FREE_PAGES_OF_BUDGET: u32 = 1;
-/// Most bytes that are held for a host.
+/// The most bytes held for a host.
 pub const HOST_BYTES_MAX: usize = 256 << 10;
-/// What is held at least for a host that is looked at.
+/// The fewest bytes held for a host with examined pages.
 pub const HOST_BYTES_MIN: usize = 1 << 10;
-/// Before so many URLs it is not known how much of a host is advised against.
+/// With fewer URLs than this it is unknown how much of a host is advised against.
 const JUDGED_MIN: u32 = 64;
-/// The first pages of a host, which are all looked at if any is.
+/// A host's first pages, all of which are examined if any is.
 const PAGES_MIN: u64 = 32;
-/// Up to so many pages of a host one item in four is looked at.
+/// Up to this many pages of a host, one item in four is examined.
 const OFTEN_UNTIL: u64 = 512;
-/// One item in so many is looked at, and one page whatever it is about.
+/// One item in this many is examined, and one page in this many whatever it is about.
 const SAMPLED: u64 = 16;
 /// New links of one other kind that make a page a list.
 const LIST_LINKS: u32 = 4;
-/// New links of a page of which the kinds are looked up.
+/// The new links of a page whose kinds are looked up.
 const FOUND_MAX: u32 = 512;
-/// So many links to kinds that proved their worth make a page worth its fetch.
+/// This many links to kinds that proved their worth make a page worth its fetch.
 const LEADS_WHOLE: u16 = 4;
 const FAMILIES_MAX: usize = 64;
-/// Anchors that each page is taken to have in addition to its own, and that are not new: some 60 bytes of text.
+/// Anchors that each page is counted as having in addition to its own, none of them new: some 60 bytes of text.
 const TEXT_MIN: u32 = 4;
 /// A page with fewer anchors, its frame included, has no text.
 const SAMPLE_MIN: usize = 2;
-/// A page is a whole one if one part in so many of its own text is new.
+/// A page is a whole one if one part in this many of its own text is new.
 const NEW_TEXT_PARTS: u32 = 3;
 
 #[cfg(test)]

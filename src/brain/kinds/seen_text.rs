@@ -1,13 +1,16 @@
 //! How much of a page's text is new to its host.
 //!
-//! Decides: a page's text is a sample of its *anchors* (`ringcrawl_html::anchors`): hashes of short pieces of text at places that the text itself
-//! names, so the same sentence has the same anchors on every page. The smallest [`SAMPLE_MAX`] of them are the sample. A host remembers
-//! the anchors of its pages, each with the number of pages that had it, up to [`COMMON`]. What that many pages have is the site's
-//! own frame (menus, footers) and says nothing about a page: it is left out.
-//! Why containment: a version of a page, a list of what other pages say or a page in another format differ from each page before
-//! them, and yet say nothing new. Fingerprints that are compared do not show that.
-//! Invariants: pure; a page has at most [`SAMPLE_MAX`] anchors, a host [`ANCHORS_MAX`]; memory grows with what is remembered.
-//! Limits: the anchors that no page had for longest are forgotten first, and are new again. That errs for the page, not against it.
+//! Decides: a page's text is a sample of its *anchors* (`ringcrawl_html::anchors`): hashes of short pieces of text.
+//! The text itself determines where they start, so the same sentence has the same anchors on every page. The sample
+//! is the smallest [`SAMPLE_MAX`] of them. A host remembers the anchors of its pages, each with the number of pages
+//! that had it, up to [`COMMON`]. Anchors of that many pages are the site's own frame (menus, footers). They say
+//! nothing about a page and are left out.
+//! Why containment: a version of a page, a list of what other pages say and a page in another format differ from each
+//! page before them, and yet say nothing new. Comparing fingerprints does not show that.
+//! Invariants: pure; a page has at most [`SAMPLE_MAX`] anchors, a host [`ANCHORS_MAX`]; memory grows with what is
+//! remembered.
+//! Limits: the anchors that appeared least recently are forgotten first, and are new again. That error favors the
+//! page.
 
 use std::ops::Deref;
 
@@ -54,23 +57,23 @@ impl Deref for TextSample {
 pub struct Novelty {
     /// Anchors that are not the site's frame.
     pub own: u32,
-    /// Those of them that no page had before.
+    /// Those of them that no earlier page had.
     pub new: u32,
 }
 
 /// The anchors of a host's pages.
 #[derive(Clone, Debug, Default)]
 pub struct SeenText {
-    /// A power of two of them, or none; in each the anchor that was met last comes first.
+    /// Empty or a power of two in number; each bucket keeps its most recent anchor first.
     buckets: Vec<Bucket>,
     used: usize,
 }
 
-/// An anchor's upper bits, and in the lowest two how many pages had it; 0: none.
+/// An anchor's upper bits, and in the lowest two the number of pages that had it; 0: none.
 type Bucket = [u32; BUCKET];
 
 impl SeenText {
-    /// How much of a page is new; its anchors are remembered where `is_kept`.
+    /// How much of a page is new; remembers its anchors where `is_kept`.
     pub fn meet(&mut self, sample: &TextSample, is_kept: bool) -> Novelty {
         self.touch(sample);
         let mut novelty = Novelty::default();
@@ -82,12 +85,12 @@ impl SeenText {
         novelty
     }
 
-    /// Remembers the hash of something that is met whole, such as a payload; whether it was met before.
+    /// Remembers the hash of something compared as a whole, such as a payload. Returns whether it was met before.
     pub fn is_again(&mut self, hash: u64) -> bool {
         self.add((hash >> 32) as u32 ^ hash as u32) > 0
     }
 
-    /// Whether it was.
+    /// Whether the hash was met before.
     pub fn has(&self, hash: u64) -> bool {
         self.pages_with((hash >> 32) as u32 ^ hash as u32) > 0
     }
@@ -97,7 +100,7 @@ impl SeenText {
         self.buckets.capacity() * size_of::<Bucket>()
     }
 
-    /// Reads what is going to be looked up, so that memory is waited for once and not for each anchor.
+    /// Reads the buckets of all anchors first, so that memory latency is paid once and not for each anchor.
     fn touch(&self, sample: &TextSample) {
         let buckets = sample.iter().filter_map(|anchor| self.buckets.get(self.bucket_of(key_of(*anchor))));
         std::hint::black_box(buckets.fold(0, |all, bucket| all ^ bucket[0] ^ bucket[BUCKET - 1]));
@@ -109,7 +112,7 @@ impl SeenText {
         bucket.and_then(|bucket| bucket.iter().find(|there| **there & !COUNT == key)).map_or(0, |there| there & COUNT)
     }
 
-    /// One page more has this anchor; how many had it before.
+    /// One more page has this anchor; returns how many had it before.
     fn add(&mut self, anchor: u32) -> u32 {
         let key = key_of(anchor);
         let has_room = |bucket: &Bucket| bucket[BUCKET - 1] == 0 || bucket.iter().any(|there| *there & !COUNT == key);
@@ -121,7 +124,7 @@ impl SeenText {
             at = self.bucket_of(key);
         }
         let Some(bucket) = self.buckets.get_mut(at) else { return 0 };
-        // Those before it move on by one place, and it comes first.
+        // The entries before it move on by one place, and it comes first.
         let mut moved = key;
         for there in bucket.iter_mut() {
             std::mem::swap(there, &mut moved);
@@ -137,7 +140,8 @@ impl SeenText {
     }
 
     fn bucket_of(&self, key: u32) -> usize {
-        // The lowest bits are the count, and the sample has the smallest anchors: the bits between are as good as random.
+        // The lowest bits are the count, and samples hold the smallest anchors: the bits between are as good as
+        // random.
         (key >> 2) as usize & self.buckets.len().saturating_sub(1)
     }
 
@@ -145,7 +149,7 @@ impl SeenText {
         let buckets = (self.buckets.len() * 2).max(BUCKETS_MIN);
         let old = std::mem::replace(&mut self.buckets, vec![Bucket::default(); buckets]);
         self.used = 0;
-        // What is in a bucket comes from one of half as many, so that it stays in order, and has room.
+        // A bucket's entries come from one bucket of the smaller table, so they stay in order and have room.
         for there in old.iter().flatten().filter(|there| **there != 0) {
             let at = self.bucket_of(there & !COUNT);
             if let Some(free) = self.buckets.get_mut(at).and_then(|bucket| bucket.iter_mut().find(|free| **free == 0)) {
@@ -161,7 +165,7 @@ fn key_of(anchor: u32) -> u32 {
     anchor.max(COUNT + 1) & !COUNT
 }
 
-/// As many pages must have an anchor before it is the site's frame.
+/// Once this many pages have an anchor, it is the site's frame.
 const COMMON: u32 = 3;
 /// The bits that count pages.
 const COUNT: u32 = 3;
@@ -170,7 +174,7 @@ pub const SAMPLE_MAX: usize = 256;
 /// Anchors of a host: 64 KiB.
 const ANCHORS_MAX: usize = 16_384;
 const BUCKETS_MIN: usize = 16;
-/// So much more room than anchors a host has at most while it forgets none.
+/// The most room per anchor that a host has while it forgets none.
 const ROOM_EACH: usize = 8;
 const BUCKET: usize = 8;
 
@@ -203,7 +207,7 @@ mod tests {
         }
     }
 
-    /// Against a map of counts, while all are remembered.
+    /// Compares with a map of counts, while all anchors are remembered.
     #[test]
     fn agrees_with_a_map() {
         let (mut rng, mut seen, mut twin) = (Rng::new(5), SeenText::default(), HashMap::<u32, u32>::new());
@@ -222,7 +226,7 @@ mod tests {
         assert!(!seen.is_again(7 << 32) && seen.is_again(7 << 32));
     }
 
-    /// A host with more text than is remembered knows its frame and what it had last.
+    /// A host with more text than it can remember knows its frame and its latest text.
     #[test]
     fn what_is_met_often_or_lately_is_known() {
         let mut seen = SeenText::default();

@@ -59,7 +59,7 @@ fn a_kind_weighs_what_its_pages_are_worth() {
     assert_eq!(weight_after(|number| page([number])), Whole);
     assert_eq!(weight_after(|number| page([number % 3])), Sixteenth, "the same again");
     assert_eq!(weight_after(|_| words([])), Sixteenth, "nothing but the frame");
-    // Short texts of their own, of 14 words and more.
+    // Short texts of their own, of at least 14 words.
     assert_eq!(weight_after(|number| words([7 * number, 7 * number + 1, 7 * number + 2, 7 * number + 3])), Whole);
     assert_eq!(weight_after(|number| words((0..number % 2).map(|_| number))), Quarter, "a word here and there");
     // Versions, and choices from the same texts.
@@ -86,7 +86,7 @@ fn a_kind_weighs_what_its_pages_are_worth() {
     assert_eq!(weight_after(|number| moved(format!("http://a.test/{number}"))), Whole);
 }
 
-/// Without evidence nothing is lowered, but for what authors advise against; and evidence outweighs advice.
+/// Without evidence no weight is lowered, except where authors advise against a URL. Evidence outweighs advice.
 #[test]
 fn advice_is_a_smaller_beginning() {
     let mut host = Host::default();
@@ -113,8 +113,8 @@ fn lists_give_no_text_to_what_was_seen() {
     assert_eq!(host.weight("/article/11"), Weight::Whole);
 }
 
-/// While no kind has proved anything, what leads to unknown ones is not judged. Later it is: permuted parameters are
-/// unknown for ever.
+/// While no kind has proved anything, pages that lead to unknown kinds are not judged. Later they are: permuted
+/// parameters stay unknown forever.
 #[test]
 fn what_leads_to_the_unknown_is_judged_later() {
     let weight_of_lists = |pages, lists: u64| {
@@ -132,7 +132,7 @@ fn what_leads_to_the_unknown_is_judged_later() {
     }
 }
 
-/// A host has so many kinds that most of its pages would be looked at.
+/// A host has so many kinds that most of its pages would be examined.
 #[test]
 fn kinds_that_proved_nothing_are_looked_at_once_a_page_was_poor() {
     let looks = |is_poor: bool| {
@@ -148,15 +148,15 @@ fn kinds_that_proved_nothing_are_looked_at_once_a_page_was_poor() {
     assert!(looks(true) > 55, "{}", looks(true));
 }
 
-/// A page repeats what was not looked at, and would seem new.
+/// A page repeats what was not examined, and would seem new.
 #[test]
 fn variants_of_what_was_not_looked_at_are_no_evidence() {
     let mut host = Host(HostKinds::new(FREE_PAGES), 0);
     for number in 0..150 {
         host.fetch(&format!("/post/{number}"), &page([number]), &[]);
-        // Another kind for every third one, so none has proved anything.
+        // Another kind for every third page, so none has proved anything.
         host.fetch(&format!("/post/{number}?{}=1", letters(number / 3)), &page([number]), &[]);
-        // Or the look at one page in sixteen would never be at a variant.
+        // Otherwise the one page in sixteen would never be a variant.
         if number % 7 == 0 {
             host.fetch(&format!("/error/{number}"), &Fetched { status: 404, ..Fetched::default() }, &[]);
         }
@@ -211,7 +211,7 @@ fn what_is_new_below_a_kind_begins_with_its_weight() {
     }
 }
 
-/// What is like others but for a name is judged by them, and advice against it has no say.
+/// A URL that differs from others in a name alone is judged by them, and advice against it has no effect.
 #[test]
 fn names_below_one_path_are_alike() {
     let mut host = Host::default();
@@ -226,7 +226,7 @@ fn names_below_one_path_are_alike() {
     }
 }
 
-/// Branches of a repository show each commit again: what they ask about was met.
+/// Branches of a repository show each commit again: their items were met before.
 #[test]
 fn what_is_asked_again_is_another_kind() {
     let mut host = Host::default();
@@ -243,7 +243,7 @@ fn what_is_asked_again_is_another_kind() {
     );
 }
 
-/// A sample that takes some items with all their pages knows a repetition where it sees one.
+/// A sample that takes some items with all their pages recognizes repetitions.
 #[test]
 fn an_items_pages_are_looked_at_together() {
     let mut host = Host::default();
@@ -282,7 +282,7 @@ fn only_some_pages_of_a_good_kind_are_looked_at() {
     assert!((200..400).contains(&host.1), "{} of 2,000", host.1);
 }
 
-/// URLs and pages of any sort.
+/// Arbitrary URLs and pages.
 #[test]
 fn memory_is_bounded_and_nothing_panics() {
     let (mut host, mut rng) = (Host::default(), Rng::new(7));

@@ -1,11 +1,12 @@
 //! The tokens of a URL: what it has in common with others of its kind.
 //!
-//! Decides: a path is its segments, a query the set of its names and then the values, by name; so `?a=1&b=2` and `?b=3&a=4` are one
-//! kind. What counts is a segment's or value's form: numbers are all the same, and so are digests and other long
-//! tokens of letters and digits. A word before a colon is a token of its own, as it names a kind in many systems
-//! (`Special:`, `user:`).
+//! Decides: a path is its segments; a query is the set of its names and then the values, by name. So `?a=1&b=2` and
+//! `?b=3&a=4` are one kind. What counts is the form of a segment or value: numbers are all the same, and so are
+//! digests and other long tokens of letters and digits. A word before a colon is a token of its own, as it names a
+//! kind in many systems (`Special:`, `user:`).
 //! Invariants: pure; linear in the URL's length.
-//! Limits: [`TOKENS_MAX`] tokens, [`PARAMETERS_MAX`] parameters; what is more has no say. Tokens of 32 bits may be taken for each other.
+//! Limits: [`TOKENS_MAX`] tokens, [`PARAMETERS_MAX`] parameters; the rest is ignored. Tokens have 32 bits and may
+//! collide.
 
 use std::cmp::Reverse;
 
@@ -21,7 +22,7 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// Of a canonical path with its query (`Url::path_and_query`).
+    /// The tokens of a canonical path with its query (`Url::path_and_query`).
     pub fn of(path_and_query: &str) -> Tokens {
         let mut tokens = Tokens::default();
         let (path, query) = path_and_query.split_once('?').unwrap_or((path_and_query, ""));
@@ -32,7 +33,7 @@ impl Tokens {
             return tokens;
         }
         tokens.has_query = true;
-        // A deep path must leave room for what says that there is one, and which.
+        // A deep path must leave room to say that there is a query, and which.
         tokens.len = tokens.len.min(TOKENS_MAX - 2);
         tokens.push(Tokens::QUERY);
         let mut parameters = [("", ""); PARAMETERS_MAX];
@@ -55,12 +56,13 @@ impl Tokens {
     /// Stands between a path and what its query says.
     pub const QUERY: u32 = u32::MAX - 2;
 
-    /// The same, of a URL about an item of which another page was had before.
+    /// The same tokens, for a URL about an item with an earlier page.
     pub fn again(self, is_again: bool) -> Tokens {
         Tokens { is_again, ..self }
     }
 
-    /// Whether it is new what the URL is about, all tokens in order, and an end: what ends at a node is of another kind than what lies below it.
+    /// All tokens in order: first whether the URL's item is new, last an end mark. A URL that ends at a node is of
+    /// another kind than those below it.
     pub fn kind(&self) -> impl Iterator<Item = u32> {
         [if self.is_again { AGAIN } else { FRESH }]
             .into_iter()
@@ -73,7 +75,8 @@ impl Tokens {
         self.has_query
     }
 
-    /// What the URLs of a list have in common, roughly: how many segments, the first of several, and the names of their parameters.
+    /// Roughly what the URLs of a list have in common: the number of segments, the first of several, and the names of
+    /// their parameters.
     pub fn family(&self) -> u32 {
         let path = self.list.iter().take(self.len).take_while(|token| **token != Tokens::QUERY);
         let names = self.list.iter().take(self.len).skip_while(|token| **token != Tokens::QUERY).nth(1);
@@ -87,7 +90,7 @@ impl Tokens {
         token & KIND_BIT != 0
     }
 
-    /// Whether a token marks an end or a beginning, and is no part of a URL.
+    /// Whether a token marks an end or a beginning, and is not part of a URL.
     pub fn is_mark(token: u32) -> bool {
         (AGAIN..=END).contains(&token)
     }
@@ -115,18 +118,19 @@ impl Tokens {
     }
 }
 
-/// What a URL is about, as a hash: its longest segment or value that is no plain word, such as a title, a number or a digest. The pages
-/// about one thing (its history, a difference, the page for printing) mostly have that in common.
+/// What a URL is about, as a hash: its longest segment or value that is not a plain word, such as a title, a number
+/// or a digest. The pages about one thing (its history, a difference, the page for printing) mostly have that in
+/// common.
 pub fn item(path_and_query: &str) -> u64 {
     let (path, query) = path_and_query.split_once('?').unwrap_or((path_and_query, ""));
     let values = query.split(['&', ';']).map(|parameter| parameter.split_once('=').map_or("", |(_, value)| value));
     let is_name = |part: &&str| part.bytes().any(|byte| !byte.is_ascii_lowercase() && byte != b'.');
-    // The first of several that are as long.
+    // The first of the longest ones.
     let longest = path.split('/').chain(values).filter(is_name).min_by_key(|part| Reverse(part.len()));
     xxh3_64(longest.unwrap_or(path_and_query).as_bytes())
 }
 
-/// A token that names a kind of page, and is none of those that stand for something else.
+/// A token that names a kind of page, distinct from the reserved ones.
 fn kind_token(hash: u32) -> u32 {
     hash & !(KIND_BIT | 8) | KIND_BIT
 }
@@ -146,7 +150,7 @@ fn form(kind: u64, text: &str) -> u32 {
     {
         xxh3_64_with_seed(b"digest", kind ^ COLON)
     } else {
-        // Each number in it counts as any other.
+        // All numbers in it count as equal.
         let (mut collapsed, mut len, mut before) = ([0u8; FORM_BYTES_MAX], 0, false);
         for byte in bytes {
             let is_digit = byte.is_ascii_digit();
@@ -160,28 +164,28 @@ fn form(kind: u64, text: &str) -> u32 {
         }
         xxh3_64_with_seed(collapsed.get(..len).unwrap_or_default(), kind)
     };
-    // 0 stands for any.
+    // 0 stands for any token.
     (hash as u32 & !KIND_BIT).max(1)
 }
 
 /// Tokens of a URL.
 const TOKENS_MAX: usize = 13;
-/// Parameters of a query that are looked at.
+/// Parameters of a query that are considered.
 const PARAMETERS_MAX: usize = 8;
-/// Kinds of tokens: what stands in a path is no value.
+/// Kinds of tokens: what stands in a path is not a value.
 const SEGMENT: u64 = 1;
 const VALUE: u64 = 2;
 const COLON: u64 = 1 << 32;
-/// Tells what names a kind from other tokens.
+/// Distinguishes tokens that name a kind from others.
 const KIND_BIT: u32 = 1 << 31;
-/// A word before a colon is no longer.
+/// The longest word before a colon.
 const WORD_BYTES_MAX: usize = 24;
-/// Hexadecimal digits from which on it is a digest.
+/// From this many hexadecimal digits on it is a digest.
 const DIGEST_BYTES_MIN: usize = 7;
-/// Letters and digits from which on it is some token.
+/// From this many letters and digits on it is an opaque token.
 const TOKEN_BYTES_MIN: usize = 20;
 const FORM_BYTES_MAX: usize = 64;
-/// The first token of a kind: it is about what was not met before, or about what was.
+/// The first token of a kind: whether its item is new or was met before.
 const FRESH: u32 = u32::MAX - 3;
 const AGAIN: u32 = u32::MAX - 4;
 /// The last one.
@@ -220,7 +224,7 @@ mod tests {
         ] {
             assert_ne!(tokens(one), tokens(other), "{one} {other}");
         }
-        // What is before a colon comes first.
+        // The part before a colon comes first.
         let [special, talk] = ["/wiki/Special:What", "/wiki/Talk:What"].map(tokens);
         assert_eq!((special.len(), special[0], special[2]), (3, talk[0], talk[2]));
         assert_ne!(special[1], talk[1]);

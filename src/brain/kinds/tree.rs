@@ -1,19 +1,22 @@
 //! What pages of a host are worth, by kind: a tree of URL shapes.
 //!
-//! Decides: a kind is a path of tokens ([`Tokens`]): segments, then the set of parameter names, then values. Where more than [`WIDE`]
-//! different tokens follow a node, they count as one: a title or a name stands there, and no kind of page. What names a kind by itself
-//! ([`Tokens::is_kind`]) stays apart: [`KINDS`] of it, and the rest together.
-//! A kind's worth is estimated along its path: a node's pages count, and what is estimated above it counts as [`PRIOR_PAGES`] pages more.
-//! So a new kind begins with its parent's weight. Pages with a query count below the node `?` of their path alone: they say nothing
-//! about the path without one.
-//! The estimate makes the weight ([`Weight`]). What differs from known kinds in its last name alone is judged by all of these together:
-//! titles and file names are new each time. The deepest node that proved anything is a kind's *branch*, and names its lane.
-//! Old pages count less and less, so a kind's weight rises again.
-//! Why a tree: which part of a URL names the kind of page differs by system: the second segment, the fourth parameter's value.
-//! Why estimates: with a number of pages that each node must have seen, a poor kind of a hundred kinds below it costs a hundred times
-//! that number.
+//! Decides: a kind is a path of tokens ([`Tokens`]): segments, then the set of parameter names, then values. Where
+//! more than [`WIDE`] different tokens follow a node, they count as one: they are titles or names, not kinds of
+//! pages. Tokens that name a kind by themselves ([`Tokens::is_kind`]) stay apart: [`KINDS`] of them, and the rest
+//! together.
+//! A kind's worth is estimated along its path: a node's pages count, and the estimate of the node above counts as
+//! [`PRIOR_PAGES`] more pages. So a new kind begins with its parent's weight. Pages with a query count below the node
+//! `?` of their path alone: they say nothing about the path without one.
+//! The estimate makes the weight ([`Weight`]). A kind that differs from known kinds in its last name alone is judged
+//! by all of them together: titles and file names are new each time. The deepest node that proved anything is a
+//! kind's *branch*, and names its lane.
+//! Old pages count less and less, so a kind's weight can rise again.
+//! Why a tree: which part of a URL names the kind of page differs by system: the second segment, or the fourth
+//! parameter's value.
+//! Why estimates: if each node needed a minimum number of pages, a poor kind with a hundred kinds below it would cost
+//! a hundred times that number.
 //! Invariants: pure; at most [`NODES_MAX`] nodes.
-//! Limits: when all nodes are in use, deeper kinds count for what is above them.
+//! Limits: when all nodes are in use, deeper kinds count for the node above them.
 
 use super::Weight;
 use super::tokens::{END, Tokens};
@@ -23,60 +26,60 @@ use super::tokens::{END, Tokens};
 pub struct KindTree {
     /// The first one is the root.
     nodes: Vec<Node>,
-    /// Nodes that are not in use, linked by `next`.
+    /// Unused nodes, linked by `next`.
     free: u16,
-    /// Some page was worth less than a whole one: before that every kind has its whole weight.
+    /// Some page was worth less than a whole one; before that every kind has its whole weight.
     has_poor_pages: bool,
 }
 
-/// What is known of a kind.
+/// What is known about a kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KindFacts {
-    /// A hash of the way to the deepest node that has proved anything: kinds below another one do not wait behind it.
-    /// Nodes are used again for others, lanes outlast them.
+    /// A hash of the path to the deepest node that has proved anything: kinds below different nodes do not wait for
+    /// each other. Nodes are reused for other kinds, and lanes outlast them.
     pub branch: u32,
-    /// How often it has its turn.
+    /// How often it gets a turn.
     pub weight: Weight,
     /// The deepest node that is known.
     pub node: u16,
     /// Pages by which it is judged.
     pub pages: u16,
-    /// They are pages of the kind itself, or of those that differ in a name alone, and not all of what is above it.
+    /// These are pages of the kind itself, or of kinds that differ in a name alone, not of everything above it.
     pub is_known: bool,
 }
 
 impl KindFacts {
-    /// Whether the weight is by pages of the kind itself.
+    /// Whether the weight comes from pages of the kind itself.
     pub fn is_proven(&self) -> bool {
         self.is_known && self.pages >= PROOF_PAGES
     }
 
-    /// Of a URL that its page advises against, where nothing else is known of its kind.
+    /// A URL that its page advises against, where nothing else is known about its kind.
     pub const ADVISED_AGAINST: KindFacts =
         KindFacts { branch: 0, weight: Weight::Sixteenth, node: ROOT, pages: 0, is_known: false };
 
-    /// Of a URL to which only strangers link, on a host that has others, where nothing else is known of its kind.
+    /// A URL that only strangers link to, on a host that has others, where nothing else is known about its kind.
     pub const OF_STRANGERS: KindFacts =
         KindFacts { branch: u32::MAX - 1, weight: Weight::Quarter, ..KindFacts::ADVISED_AGAINST };
 
-    /// Of a URL whose kind is left alone for a while (`politeness::KindRest`).
+    /// A URL whose kind is resting (`politeness::KindRest`).
     pub const RESTING: KindFacts = KindFacts { branch: u32::MAX, ..KindFacts::ADVISED_AGAINST };
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Node {
     token: u32,
-    /// The first of those below; 0: none.
+    /// The first node below; 0: none.
     below: u16,
-    /// The next one below the same node; 0: none.
+    /// The next node below the same parent; 0: none.
     next: u16,
     pages: u16,
-    /// What they were worth, of [`PAGE_WORTH`] each.
+    /// What its pages were worth, in units of [`PAGE_WORTH`].
     worth: u16,
 }
 
 impl Node {
-    /// What its pages are worth, of [`WHOLE`], where that is estimated as `above` of those above it.
+    /// What its pages are worth, in units of [`WHOLE`], where the node above is estimated as `above`.
     fn estimate(&self, above: u32) -> u32 {
         let worth = u32::from(self.worth) * (WHOLE / u32::from(PAGE_WORTH));
         (worth + PRIOR_PAGES * above) / (u32::from(self.pages) + PRIOR_PAGES)
@@ -84,12 +87,12 @@ impl Node {
 }
 
 impl KindTree {
-    /// Nothing known.
+    /// An empty tree.
     pub fn new() -> KindTree {
         KindTree { nodes: vec![Node::default()], free: 0, has_poor_pages: false }
     }
 
-    /// A page was fetched, and was worth so much of [`PAGE_WORTH`].
+    /// A page was fetched and was worth `worth`, in units of [`PAGE_WORTH`].
     pub fn note(&mut self, tokens: &Tokens, worth: u16) {
         self.has_poor_pages |= worth < PAGE_WORTH;
         let mut counts = !tokens.has_query();
@@ -103,7 +106,7 @@ impl KindTree {
         }
     }
 
-    /// What is known of a kind.
+    /// What is known about a kind.
     pub fn facts(&self, tokens: &Tokens) -> KindFacts {
         let (mut at, mut estimate) = (ROOT, self.node(ROOT).estimate(WHOLE));
         let (mut branch, mut way) = (0, 0u32);
@@ -125,7 +128,8 @@ impl KindTree {
         KindFacts { branch, weight, node: at, pages, is_known }
     }
 
-    /// All kinds right below a node together that end with a name, and no word for a kind: what begins with another name is like them.
+    /// All kinds right below a node that end with a name and not with a word for a kind, taken together: a kind that
+    /// begins with another name is like them.
     fn names_below(&self, at: u16) -> Node {
         let names = self.all_below(at).filter(|below| !Tokens::is_kind(self.node(*below).token));
         let ends = names.filter_map(|name| self.all_below(name).find(|below| self.node(*below).token == END));
@@ -188,7 +192,7 @@ impl KindTree {
         others
     }
 
-    /// Adds a node below another, or makes that a wide one; `None`: all are in use.
+    /// Adds a node below another, or makes that a wide one; `None` if all nodes are in use.
     fn add(&mut self, at: u16, token: u32) -> Option<u16> {
         let is_kind = Tokens::is_kind(token);
         let count = self.all_below(at).filter(|below| Tokens::is_kind(self.node(*below).token) == is_kind).count();
@@ -240,7 +244,7 @@ impl KindTree {
         Some(place)
     }
 
-    /// Gives back a node and all below it.
+    /// Frees a node and all below it.
     fn give_back(&mut self, place: u16) {
         let mut left = vec![place];
         while let Some(place) = left.pop() {
@@ -266,32 +270,32 @@ fn weight_of(estimate: u32) -> Weight {
     }
 }
 
-/// So many pages of its own prove what a kind is worth.
+/// This many pages of its own prove what a kind is worth.
 const PROOF_PAGES: u16 = 2;
-/// What a page is worth that is all new.
+/// What a page is worth if all of it is new.
 pub const PAGE_WORTH: u16 = 16;
 const ROOT: u16 = 0;
-/// The token of all that follow where too many did.
+/// The token that stands for all followers where there are too many.
 const ANY: u32 = 0;
-/// The same of what names a kind beyond [`KINDS`].
+/// The same for tokens that name a kind, beyond [`KINDS`].
 const ANY_KIND: u32 = u32::MAX;
 /// Nodes of a host: 24 KiB.
 const NODES_MAX: u16 = 2_048;
 /// Different tokens that may follow before they all count as one.
 const WIDE: usize = 16;
-/// Kinds that are told apart below one node: a system has more kinds of pages than segments of a path have words for them.
+/// Kinds kept apart below one node: a system has more kinds of pages than a path segment has words for them.
 const KINDS: usize = 64;
-/// Marks that follow beyond these ([`Tokens::is_mark`]): an end, a query.
+/// Marks that may follow in addition ([`Tokens::is_mark`]): an end, a query.
 const MARKS: usize = 2;
-/// Pages that a node remembers: the older half counts for less.
+/// Pages that a node remembers; older pages count for less.
 const PAGES_MAX: u16 = 64;
-/// An estimate counts as so many pages.
+/// An estimate counts as this many pages.
 const PRIOR_PAGES: u32 = 3;
-/// The estimate of pages that are all new.
+/// The estimate for pages that are all new.
 const WHOLE: u32 = 1_024;
 /// From here on a kind has its whole weight: every second page of a version control system is worth it.
 const WHOLE_FROM: u32 = 480;
-/// From here on a kind has a quarter of it.
+/// From here on a kind has a quarter of the weight.
 const QUARTER_FROM: u32 = 200;
 
 #[cfg(test)]
@@ -331,7 +335,7 @@ mod tests {
             ("/git/?p=a.git;a=blob;f=x;hb=01234567f", false),
             ("/git/?p=a.git;a=log;f=x;hb=01234567f", true),
             ("/calendar/2030/1/", true),
-            // What is new begins with what all kinds together are worth.
+            // A new kind begins with the worth of all kinds together.
             ("/new/kind/of/page", true),
             ("/", true),
         ] {

@@ -1,35 +1,35 @@
-//! Which URLs that are over an operator has asked for again.
+//! Final URLs that an operator wants fetched again.
 //!
-//! Decides: by how a URL ended, a status or a failure, or by its beginning; several choices add up. What failed is
-//! one of them, of which
-//! those that robots.txt forbids are no part: who means these says so.
-//! Invariants: a name that is no failure's is refused, with the nearest one that is.
-//! Limits: of each choice as many as a command line holds.
+//! Decides: URLs are chosen by how they ended, a status or a failure, or by a prefix; several choices add up. One
+//! choice is everything that failed. It excludes URLs that robots.txt forbids; these need an explicit choice.
+//! Invariants: an unknown failure name is refused, with the nearest known one.
+//! Limits: as many of each choice as fit on a command line.
 
 use super::EndKind;
 use ringcrawl_base::Failure;
 use ringcrawl_config::nearest;
 use ringcrawl_url::Url;
 
-/// URLs that are to be asked for again.
+/// URLs to fetch again.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct AskAgain {
     has_failed: bool,
-    /// From one to another, both among them.
+    /// Ranges of statuses, both ends included.
     statuses: Vec<(u16, u16)>,
     causes: Vec<Failure>,
-    /// Pages that are not all that their server had to say.
+    /// Pages that are not everything their server had to say.
     are_cut: bool,
     prefixes: Vec<Box<str>>,
 }
 
 impl AskAgain {
-    /// All that failed, but for what robots.txt forbids; or none.
+    /// All that failed, except those that robots.txt forbids; or none.
     pub fn failed(has_failed: bool) -> AskAgain {
         AskAgain { has_failed, ..AskAgain::default() }
     }
 
-    /// Reads a choice: `status=`, `cause=` or `prefix=` and a list with commas; the error says what was expected.
+    /// Parses a choice: `status=`, `cause=` or `prefix=` and a comma-separated list; the error names what was
+    /// expected.
     pub fn parse(text: &str) -> Result<AskAgain, String> {
         let mut chosen = AskAgain::default();
         match text.split_once('=') {
@@ -49,7 +49,7 @@ impl AskAgain {
         Ok(chosen)
     }
 
-    /// These and those of `other`.
+    /// Adds the choices of `other`.
     pub fn and(mut self, other: AskAgain) -> AskAgain {
         self.has_failed |= other.has_failed;
         self.statuses.extend(other.statuses);
@@ -59,12 +59,12 @@ impl AskAgain {
         self
     }
 
-    /// Whether any is chosen.
+    /// Whether anything is chosen.
     pub fn is_any(&self) -> bool {
         *self != AskAgain::default()
     }
 
-    /// Whether a URL that ended so is, with a body that was cut or not.
+    /// Whether a URL with this end is chosen; `is_cut` says whether its body was cut.
     pub fn is_of_end(&self, kind: EndKind, is_cut: bool) -> bool {
         let has = |status: u16| self.statuses.iter().any(|(first, last)| (*first..=*last).contains(&status));
         match kind {
@@ -76,16 +76,16 @@ impl AskAgain {
         }
     }
 
-    /// Whether a URL is, however it ended.
+    /// Whether a URL is chosen, however it ended.
     pub fn is_of_url(&self, url: &str) -> bool {
         self.prefixes.iter().any(|prefix| url.starts_with(&**prefix))
     }
 }
 
-/// The cause of a page that is not all that its server had to say.
+/// The cause of a page that is not everything its server had to say.
 pub const CUT: &str = "cut";
 
-/// A status such as 404, or a class such as 5xx, from first to last.
+/// Parses a status such as 404, or a class such as 5xx, into the first and the last status.
 pub fn statuses(text: &str) -> Result<(u16, u16), String> {
     let wrong = || format!("{text:?} is no status; expected one such as 404, or a class such as 5xx");
     if let Some(class) = text.strip_suffix("xx").or_else(|| text.strip_suffix("XX")) {
@@ -96,7 +96,7 @@ pub fn statuses(text: &str) -> Result<(u16, u16), String> {
     Ok((status, status))
 }
 
-/// A failure by its name, as `urls` and the summary have it.
+/// Parses the name of a failure, as `urls` and the summary print it.
 pub fn cause(text: &str) -> Result<Failure, String> {
     if let Some(failure) = Failure::ALL.iter().find(|failure| failure.as_str() == text) {
         return Ok(*failure);
@@ -109,7 +109,7 @@ pub fn cause(text: &str) -> Result<Failure, String> {
     Err(format!("there is no cause {text:?}{guess}; expected a name as `ringcrawl urls` shows it"))
 }
 
-/// The beginning of URLs, as the crawl writes them.
+/// Parses a prefix of URLs, as the crawl writes them.
 pub fn prefix(text: &str) -> Result<Box<str>, String> {
     match Url::parse(text) {
         Ok(url) => Ok(url.as_str().into()),
@@ -119,7 +119,7 @@ pub fn prefix(text: &str) -> Result<Box<str>, String> {
     }
 }
 
-/// The URLs of a list: a comma may be in one.
+/// The URLs of a list: a URL may contain a comma.
 fn urls(list: &str) -> impl Iterator<Item = &str> {
     let mut rest = Some(list);
     std::iter::from_fn(move || {

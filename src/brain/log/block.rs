@@ -14,12 +14,12 @@
 //! | 8 | xxh3-64 of the 40 bytes before and of the stored payload |
 //! | n | payload: one zstd frame with its content size |
 //!
-//! Numbers are little endian. Why numbers in the head: what a damaged block held can be counted from its neighbours, also
-//! where it was the last one. Why shard and crawl: a file that lies in the wrong directory is refused, not read.
+//! Numbers are little endian. Why numbers in the head: the content of a damaged block can be counted from its
+//! neighbours, even if it was the last one. Why shard and crawl: a file in the wrong directory is refused, not read.
 //! Invariants: a block counts whole or not at all.
-//! Limits: numbers are at most [`NUMBER_MAX`], so that no sum of them is too large, and neither is a bit for each URL;
-//! a payload is at most [`PAYLOAD_BYTES_MAX`], stored and decoded; what is longer would be taken for a damaged one, so
-//! blocks are closed long before.
+//! Limits: numbers are at most [`NUMBER_MAX`], so that neither their sums nor a bit for each URL get too large; a
+//! payload is at most [`PAYLOAD_BYTES_MAX`], stored and decoded; a longer one would be taken for damage, so blocks
+//! are closed long before.
 
 use xxhash_rust::xxh3::Xxh3;
 use zstd::zstd_safe::{CCtx, compress_bound};
@@ -36,43 +36,44 @@ pub enum LogKind {
     Journal = 3,
 }
 
-/// Whose logs these are.
+/// The crawl and shard that these logs belong to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Owner {
-    /// The crawl, by a number that no other one has.
+    /// The crawl, by its unique number.
     pub crawl: u64,
     /// The shard.
     pub shard: u16,
 }
 
-/// What a block says of itself.
+/// The head of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BlockHead {
     /// What it holds.
     pub kind: LogKind,
-    /// Whose it is.
+    /// The owner of the log.
     pub owner: Owner,
     /// Number of its first entry; entries are numbered from 0 in each log. A journal numbers URLs.
     pub first: u64,
-    /// Entries with a number.
+    /// The number of entries.
     pub count: u32,
-    /// How many entries the other log of URLs was known to have when it was made: ends for a block of URLs, else URLs.
+    /// The number of entries in the other log of URLs, as known when the block was made: ends for a block of URLs,
+    /// else URLs.
     pub mark: u64,
 }
 
-/// What stands at some place in a log.
+/// What is at some place in a log.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Parsed {
     /// A block: its head, its payload, and its length in the file.
     Block(BlockHead, Vec<u8>, usize),
-    /// The beginning of one, as far as the bytes go.
+    /// The beginning of a block, cut off by the end of the bytes.
     Torn,
     /// Anything else.
     Damaged,
 }
 
-/// Makes blocks. It keeps its work space: many shards that each write a block a second would otherwise spend more on fresh memory
-/// than on compressing.
+/// Packs blocks. It keeps its work space: many shards that each write a block a second would otherwise spend more on
+/// fresh memory than on compressing.
 #[derive(Default)]
 pub struct Packer {
     context: CCtx<'static>,
@@ -88,7 +89,7 @@ impl Packer {
     /// The bytes of a block.
     pub fn block(&mut self, head: &BlockHead, payload: &[u8]) -> Vec<u8> {
         let mut stored = Vec::with_capacity(compress_bound(payload.len()));
-        // Compression of a buffer in memory fails for want of memory alone.
+        // Compression of a buffer in memory fails only for lack of memory.
         self.context.compress(&mut stored, payload, ZSTD_LEVEL).expect("zstd compresses any buffer");
         let mut block = Vec::with_capacity(HEAD_BYTES + stored.len());
         block.extend_from_slice(MAGIC);
@@ -106,7 +107,7 @@ impl Packer {
     }
 }
 
-/// Reads what stands at the start of `bytes`.
+/// Reads what is at the start of `bytes`.
 pub fn read(bytes: &[u8]) -> Parsed {
     let Some(head_bytes) = bytes.first_chunk::<HEAD_BYTES>() else {
         return if MAGIC.starts_with(&bytes[..bytes.len().min(MAGIC.len())]) { Parsed::Torn } else { Parsed::Damaged };
@@ -135,7 +136,8 @@ pub fn read(bytes: &[u8]) -> Parsed {
     Parsed::Block(BlockHead { kind, owner, first, count, mark }, payload, HEAD_BYTES + length)
 }
 
-/// Where in `bytes`, behind the first, a block may begin: at its magic number, or at the part of it that they end with.
+/// Where in `bytes`, after the first byte, a block may begin: at its magic number, or at the part of it that they end
+/// with.
 pub fn next_start(bytes: &[u8]) -> usize {
     let behind = bytes.get(1..).unwrap_or_default();
     let whole = memchr::memmem::find(behind, MAGIC);
@@ -150,7 +152,7 @@ fn checksum(head: &[u8], stored: &[u8]) -> u64 {
     hash.digest()
 }
 
-/// Fields of a head, which is long enough for all of them.
+/// The fields of a head; the bytes are long enough for all of them.
 struct Fields<'a>(&'a [u8]);
 
 impl Fields<'_> {
@@ -165,9 +167,9 @@ const MAGIC: &[u8; 4] = b"RCL1";
 /// Bytes before the payload.
 pub const HEAD_BYTES: usize = SUMMED_BYTES + 8;
 const SUMMED_BYTES: usize = 40;
-/// Longest payload that is read, decoded or as stored.
+/// The longest payload that is read, decoded or as stored.
 pub const PAYLOAD_BYTES_MAX: usize = 1 << 20;
-/// No shard has as many URLs.
+/// No shard has this many URLs.
 const NUMBER_MAX: u64 = 1 << 34;
 const ZSTD_LEVEL: i32 = 1;
 
@@ -193,7 +195,7 @@ mod tests {
         }
     }
 
-    /// A checksum over the head, too: a block in the wrong place is worse than none.
+    /// The checksum covers the head, too: a block in the wrong place is worse than none.
     #[test]
     fn any_other_bit_is_seen_and_any_cut() {
         let bytes = Packer::default().block(&HEAD, b"some payload, some payload");

@@ -1,20 +1,25 @@
-//! The entries of the log of ends: how URLs ended, what hosts have asked for, and which links between sites were counted.
+//! The entries of the log of ends: how URLs ended, what hosts have asked for, and which links between sites were
+//! counted.
 //!
-//! Decides: what is kept of a page for the rest of the crawl, in some ten bytes: outcome, tries, time, and where its records lie.
+//! Decides: what is kept of a page for the rest of the crawl, in some ten bytes: outcome, tries, time, and where its
+//! records lie.
 //!
 //! The payload of a block, in this order, with numbers as in [`super::number`]:
-//! names of the failures that occur (count; length and name of each); ends (count), each as: step of the URL's number, code,
-//! flags and tries in one number, step of the time in seconds, where there is a record steps of shard, segment and offset, and where
-//! they are told the bytes of the response; hosts (count),
-//! each as: length of the name, name, delay in milliseconds, time in seconds until which it is left alone; where there are any, links
-//! between sites (count), each as ten bytes ([`SiteLink`]); where there are hosts, the count even if it is 0, and for each host the seconds
-//! that it was to be left alone when that was noted; then for each how it does ([`super::host_note`]); and where
-//! there are any, details of failures (count), each as: step of the URL's number from 0 on, length and text. Older
-//! versions have not written these.
+//! - names of the failures that occur (count; length and name of each);
+//! - ends (count), each as: step of the URL's number, code, flags and tries in one number, step of the time in
+//!   seconds, if there is a record steps of shard, segment and offset, and if flagged the bytes of the response;
+//! - hosts (count), each as: length of the name, name, delay in milliseconds, time in seconds until which it rests;
+//! - if there are any, links between sites (count), each as ten bytes ([`SiteLink`]); if there are hosts, the count
+//!   even if it is 0;
+//! - for each host the seconds that it was to rest when that was noted, then for each its health
+//!   ([`super::host_note`]);
+//! - if there are any, details of failures (count), each as: step of the URL's number from 0 on, length and text.
+//!
+//! Older versions have not written all of these.
 //! Codes: 0 another try is owed, 1 to 999 the status of a response, from 1,000 on the failures of the list.
-//! Flags: 1 there is a record, 2 the body was a duplicate; above the tries, which are one byte: 1,024 its bytes are
-//! told, 2,048 it was a challenge; from 4,096 on a number of three bits: how the body was cut ([`Truncated`]), 0 if it
-//! was not.
+//! Flags: 1 there is a record, 2 the body was a duplicate; above the tries, which are one byte: 1,024 the bytes of
+//! the response follow, 2,048 it was a challenge; from 4,096 on a number of three bits: how the body was cut
+//! ([`Truncated`]), 0 if it was not.
 
 use super::host_note::HostNote;
 use super::number;
@@ -29,7 +34,7 @@ pub enum EndKind {
     Fetched(u16),
     /// Without one.
     Failed(Failure),
-    /// It has not: what was said of it before is not so any more. Its record is lost, or it failed and is asked for again.
+    /// Not any more: its earlier end is void. Its record is lost, or it failed and is fetched again.
     Reopened,
 }
 
@@ -38,11 +43,11 @@ pub enum EndKind {
 pub struct End {
     /// The URL's number.
     pub url: u64,
-    /// How.
+    /// How it ended.
     pub kind: EndKind,
     /// Requests that were made for it.
     pub tries: u8,
-    /// Whether its body was that of a page stored lately.
+    /// Whether its body was that of a recently stored page.
     pub is_duplicate: bool,
     /// Whether the response was a challenge in place of a page.
     pub is_challenge: bool,
@@ -50,21 +55,21 @@ pub struct End {
     pub cut: Option<Truncated>,
     /// When, in seconds since 1970.
     pub seconds: u64,
-    /// Where its first record lies; `None` when there is none.
+    /// Where its first record lies; `None` if there is none.
     pub place: Option<RecordPlace>,
     /// Bytes of its response, where they are counted for a budget; else 0.
     pub bytes: u64,
 }
 
 impl End {
-    /// About what it takes before it is compressed.
+    /// The approximate size before compression.
     pub const BYTES: usize = 12;
 }
 
 /// Where a record lies.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct RecordPlace {
-    /// The shard in whose directory: another one than the URL's after a redistribution.
+    /// The shard whose directory holds it: another one than the URL's after a redistribution.
     pub shard: u16,
     /// Number of the segment.
     pub segment: u32,
@@ -77,16 +82,16 @@ pub struct RecordPlace {
 pub struct EndEntries {
     /// In order.
     pub ends: Vec<End>,
-    /// In order: the last word on a host holds.
+    /// In order: the last note on a host holds.
     pub hosts: Vec<HostNote>,
-    /// Those that told of another linking site.
+    /// The links that revealed another linking site.
     pub links: Vec<SiteLink>,
-    /// What more is known of how some of the URLs failed that ended, by their numbers.
+    /// Details of how some of the URLs failed, by their numbers.
     pub details: Vec<(u64, Box<str>)>,
 }
 
 impl EndEntries {
-    /// About the bytes of what is in it.
+    /// The approximate size of its content in bytes.
     pub fn bytes(&self) -> usize {
         End::BYTES * self.ends.len()
             + self.hosts.iter().map(HostNote::bytes).sum::<usize>()
@@ -94,7 +99,7 @@ impl EndEntries {
             + self.details.iter().map(|(_, words)| detail_bytes(words)).sum::<usize>()
     }
 
-    /// Whether nothing is in it.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty() && self.hosts.is_empty() && self.links.is_empty() && self.details.is_empty()
     }
@@ -170,7 +175,7 @@ impl EndEntries {
         payload
     }
 
-    /// Reads a payload; `None` when it is none, or names a failure that this version does not know.
+    /// Parses a payload; `None` if it is invalid, or names a failure that this version does not know.
     pub fn from_payload(mut payload: &[u8]) -> Option<EndEntries> {
         let bytes = &mut payload;
         let mut failures = Vec::new();
@@ -235,7 +240,7 @@ impl EndEntries {
     }
 }
 
-/// About what a detail takes before it is compressed.
+/// The approximate size of a detail before compression.
 pub(super) fn detail_bytes(words: &str) -> usize {
     words.len() + End::BYTES
 }
@@ -347,8 +352,8 @@ mod tests {
     #[test]
     fn cut_anywhere_it_is_none() {
         let payload = sample().to_payload();
-        // Older versions wrote no links; then not how long a host is left alone, here a byte for each of two hosts;
-        // then not how they do; then no details.
+        // Older versions wrote no links; then no rest durations of hosts, here a byte for each of two hosts; then no
+        // health; then no details.
         let mut health = Vec::new();
         sample().hosts.iter().for_each(|note| note.put_health(&mut health));
         let without_details = EndEntries { details: Vec::new(), ..sample() };

@@ -1,12 +1,13 @@
-//! What the log of ends says of a host: what it asks for, how it does, and what went wrong there last.
+//! What the log of ends says about a host: what it asks for, its health, and its latest troubles.
 //!
-//! Decides: the last note on a host holds, as a whole. A note of the host without a name is the crawl's own: what makes
-//! all fetching wait. An odd port that asks for a rest of its own has a note of its own, under `http://name:port`.
-//! Formats: with numbers as in [`super::number`], of what stands behind all others in a payload: delay in force and
-//! mean time of a response in milliseconds; troubles (count), each as: 0 a name, 1 robots.txt, 2 a page; 0 or twice the
-//! port, with one more for https, and one more; the status of a response, or 0 and the failure's name; the detail;
-//! tries; how many there are; when, in seconds since 1970; 0, or in how many seconds the next try is, and one more.
-//! Limits: [`TROUBLES_MAX`] troubles of a host are written.
+//! Decides: the last note on a host holds, as a whole. A note for the host without a name is the crawl's own: what
+//! makes all fetching wait. An odd port that asks for a rest of its own has a note of its own, under
+//! `http://name:port`.
+//! Formats: with numbers as in [`super::number`], of the last part of a payload: delay in force and mean time of a
+//! response in milliseconds; troubles (count), each as: 0 a name, 1 robots.txt, 2 a page; 0 or twice the port, with
+//! one more for https, and one more; the status of a response, or 0 and the failure's name; the detail; tries; how
+//! many there are; when, in seconds since 1970; 0, or in how many seconds the next try is, and one more.
+//! Limits: at most [`TROUBLES_MAX`] troubles of a host are written.
 
 use super::ends::{End, put_text, take_text};
 use super::number;
@@ -23,30 +24,30 @@ pub struct HostNote {
     pub host: Box<str>,
     /// The time between two requests that its robots.txt asks for.
     pub delay: Duration,
-    /// Until when it is left alone, in seconds since 1970.
+    /// Until when it rests, in seconds since 1970.
     pub until_seconds: u64,
-    /// For how long it was to be left alone when that was noted, in seconds: a clock that was set back since makes no
-    /// more of it. [`HostNote::UNTOLD`] where an older version has not said it.
+    /// How long it was to rest when that was noted, in seconds: a clock that was set back since does not prolong it.
+    /// [`HostNote::UNTOLD`] if an older version has not written it.
     pub lasts_seconds: u64,
-    /// How it does; nothing is known where an older version has written it.
+    /// Its health; nothing is known if an older version has written it.
     pub health: HostHealth,
 }
 
 impl HostNote {
-    /// Nobody has said how long.
+    /// The duration is unknown.
     pub const UNTOLD: u64 = u64::MAX;
 
-    /// For how many seconds it is still left alone where the clock says `seconds`.
+    /// For how many seconds it still rests when the clock says `seconds`.
     pub fn left(&self, seconds: u64) -> u64 {
         self.until_seconds.saturating_sub(seconds).min(self.lasts_seconds)
     }
 
-    /// The origin, where it is a note of one alone.
+    /// The origin, if the note is for one alone.
     pub fn origin(&self) -> Option<Url> {
         if self.host.contains("://") { Url::parse(&self.host).ok() } else { None }
     }
 
-    /// About what it takes before it is compressed.
+    /// The approximate size before compression.
     pub fn bytes(&self) -> usize {
         let of_trouble = |trouble: &Trouble| TROUBLE_BYTES + trouble.detail.len();
         End::BYTES + self.host.len() + self.health.troubles.iter().map(of_trouble).sum::<usize>()
@@ -122,5 +123,5 @@ fn take_trouble(bytes: &mut &[u8]) -> Option<Trouble> {
 const ASKED: [JobKind; 3] = [JobKind::Resolve, JobKind::Robots, JobKind::Page];
 /// The name, two usual origins, and some odd ports.
 const TROUBLES_MAX: usize = 8;
-/// About what one takes without its detail.
+/// The approximate size of one without its detail.
 const TROUBLE_BYTES: usize = 32;

@@ -1,31 +1,32 @@
-//! The journal: URLs for other shards, kept until these say that they have them on their disks.
+//! The journal: URLs for other shards, kept until these report that they have them on disk.
 //!
-//! Decides: batches go to files of [`FILE_BYTES`]; a file goes when everything in it is acknowledged. So it holds what is on its
-//! way and no more, however often a crawl is broken off: what an earlier run left is sent again and not written again.
-//! The payload of a block is a row of entries, with numbers as in [`super::number`]: shard, 0, number of the batch, length,
-//! URLs as [`UrlBatch`]; or shard, 1, number up to which all are acknowledged.
-//! A file in which something is damaged is kept under another name.
+//! Decides: batches go to files of [`FILE_BYTES`]; a file is deleted once everything in it is acknowledged. So the
+//! journal holds only what is in flight, however often a crawl is interrupted: what an earlier run left is sent again
+//! but not written again.
+//! The payload of a block is a list of entries, with numbers as in [`super::number`]: shard, 0, number of the batch,
+//! length, URLs as [`UrlBatch`]; or shard, 1, number up to which all are acknowledged.
+//! A file with damaged content is kept under another name.
 //! Invariants: the numbers of a shard's batches grow from entry to entry; URLs are numbered as they are sent.
-//! Limits: `journal.bytes_max` is the shard's to keep: nothing is fetched while [`Journal::bytes`] is above it.
+//! Limits: the shard enforces `journal.bytes_max`: it fetches nothing while [`Journal::bytes`] exceeds it.
 
 use std::collections::VecDeque;
 
 use super::{BLOCK_BYTES, number};
 use ringcrawl_url::UrlBatch;
 
-/// What is on its way to other shards.
+/// What is in flight to other shards.
 #[derive(Debug, Default)]
 pub struct Journal {
     /// Files that are kept, in the order of their numbers.
     files: VecDeque<File>,
     next_file: u32,
-    /// No file of this run has a lower number: what an earlier run left is not written to.
+    /// No file of this run has a lower number: the files of earlier runs are not written to.
     first_file: u32,
     /// By shard: all batches up to this are acknowledged.
     acknowledged: Vec<u64>,
-    /// Of these, what is not written down yet.
+    /// Acknowledgements of these shards that are not written yet.
     unwritten: Vec<u16>,
-    /// Entries that make a block, and those that do not yet.
+    /// Entries that fill a block, and those that do not yet.
     full: VecDeque<Payload>,
     open: Payload,
 }
@@ -62,7 +63,7 @@ pub enum JournalEntry {
         /// The URLs.
         urls: UrlBatch,
     },
-    /// A shard has all batches up to this.
+    /// A shard has all batches up to `number`.
     Acknowledged {
         /// The shard.
         to: u16,
@@ -72,13 +73,13 @@ pub enum JournalEntry {
 }
 
 impl Journal {
-    /// Nothing is on its way; `next_file` is a number that no file has.
+    /// Nothing is in flight; no file has the number `next_file`.
     pub fn new(shards: u16, next_file: u32) -> Journal {
         let acknowledged = vec![0; usize::from(shards)];
         Journal { next_file, first_file: next_file, acknowledged, ..Journal::default() }
     }
 
-    /// A file that an earlier run left, with the last batch in it to each shard.
+    /// Adds a file that an earlier run left, with the last batch in it to each shard.
     pub fn found(&mut self, number: u32, bytes: u64, is_damaged: bool, last: Vec<u64>) {
         self.next_file = self.next_file.max(number.saturating_add(1));
         self.first_file = self.first_file.max(number.saturating_add(1));
@@ -122,8 +123,8 @@ impl Journal {
         self.full.is_empty() && self.open.bytes.is_empty()
     }
 
-    /// Takes what the next block holds, when it is large, or anything with `all`. Acknowledgements go along with batches: alone they
-    /// are not worth a block.
+    /// Takes the content of the next block if it is large, or any with `all`. Acknowledgements go along with batches:
+    /// alone they are not worth a block.
     pub fn take_payload(&mut self, all: bool) -> Option<Payload> {
         if let Some(full) = self.full.pop_front() {
             return Some(full);
@@ -140,7 +141,7 @@ impl Journal {
         Some(payload)
     }
 
-    /// A block of so many bytes with `payload` is to be written: to which file, and where.
+    /// Returns the file and the position for a block of `block_bytes` bytes with `payload`.
     pub fn place(&mut self, payload: &Payload, block_bytes: u64) -> (u32, u64) {
         if self.files.back().is_none_or(|file| file.bytes >= FILE_BYTES || file.number < self.first_file) {
             let last = vec![0; self.acknowledged.len()];
@@ -156,9 +157,9 @@ impl Journal {
         (file.number, position)
     }
 
-    /// The number of a file of which everything is acknowledged, and whether it is damaged: then it is to be kept under another
-    /// name, otherwise to be deleted. The newest stays while it is short: a new file for each commit would cost more than it is
-    /// worth.
+    /// The number of a file with everything acknowledged, and whether it is damaged: then the caller must keep it
+    /// under another name, otherwise delete it. The newest file stays while it is short: a new file for each commit
+    /// would cost too much.
     pub fn take_done(&mut self) -> Option<(u32, bool)> {
         let newest = self.files.back()?.number;
         let is_done = |file: &File| {
@@ -169,7 +170,7 @@ impl Journal {
         self.files.remove(at).map(|file| (file.number, file.is_damaged))
     }
 
-    /// Bytes in files with something that is on its way.
+    /// Bytes in files with something in flight.
     pub fn bytes(&self) -> u64 {
         self.files.iter().filter(|file| !self.is_acknowledged_whole(file)).map(|file| file.bytes).sum()
     }
@@ -179,7 +180,7 @@ impl Journal {
     }
 }
 
-/// The entries of a payload; `None` when it is none. Shards are below `shards`, and batches have numbers.
+/// The entries of a payload; `None` if it is invalid. Shards are below `shards`, and batches have numbers.
 pub fn entries(mut payload: &[u8], shards: u16) -> Option<Vec<JournalEntry>> {
     let bytes = &mut payload;
     let mut entries = Vec::new();
@@ -199,11 +200,11 @@ pub fn entries(mut payload: &[u8], shards: u16) -> Option<Vec<JournalEntry>> {
     Some(entries)
 }
 
-/// No shard sends as many batches.
+/// No shard sends this many batches.
 const BATCH_NUMBER_MAX: u64 = 1 << 48;
 /// A file is full at this length.
 const FILE_BYTES: u64 = 16 << 20;
-/// The newest file is kept below this, although nothing in it is needed.
+/// The newest file is kept below this length, although nothing in it is needed.
 const SHORT_FILE_BYTES: u64 = 1 << 20;
 
 #[cfg(test)]

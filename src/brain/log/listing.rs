@@ -1,12 +1,13 @@
-//! What is known of a shard's URLs: its logs, joined.
+//! What is known about a shard's URLs: its logs, joined.
 //!
-//! Decides: the log of ends is read first, of which the last end of each URL is kept; then the URLs, each with its last end. One
-//! that found no room waits like others, and is listed behind them, once, unless it was accepted later. What is missing is
-//! told in URLs, as `replay` does it; beside a running crawl, whose logs grow while they are read, only gaps are told.
+//! Decides: the log of ends is read first, and the last end of each URL is kept; then come the URLs, each with its
+//! last end. A URL that found no room waits like others, and is listed after them, once, unless it was accepted
+//! later. Missing entries are counted in URLs, as in `replay`. While a crawl runs, its logs grow during reading, so
+//! only gaps are counted.
 //! Invariants: every accepted URL that can be read is listed once; nothing is changed.
-//! Limits: 8 bytes a URL, 8 bytes and what a set needs for each that found no room, [`DETAILS_MAX`] details of
+//! Limits: 8 bytes a URL, 8 bytes plus the overhead of a set for each that found no room, [`DETAILS_MAX`] details of
 //! failures, and one block. Times end in 2106.
-//! Leaves to others: reading files, printing (`cli`). That a record is lost is seen by the next run.
+//! Leaves to others: reading files, printing (`cli`). The next run detects lost records.
 
 use std::collections::{HashMap, HashSet};
 
@@ -23,16 +24,16 @@ use crate::outcome::Wall;
 use ringcrawl_base::{Failure, Truncated};
 use ringcrawl_url::{Found, UrlBatch};
 
-/// The logs of one shard on their way into a list.
+/// The logs of one shard, being turned into a list.
 #[derive(Debug)]
 pub struct Listing {
     owner: Owner,
     is_running: bool,
-    /// What is read now; `None`: everything is read.
+    /// The current pass; `None`: everything is read.
     pass: Option<Pass>,
     reader: LogReader,
     lasts: Vec<LastEnd>,
-    /// What more is known of failures, by the URLs' numbers.
+    /// Details of failures, by the URLs' numbers.
     details: HashMap<u64, Box<str>>,
     /// Hashes of URLs that found no room and were not accepted so far.
     aside: HashSet<u64>,
@@ -45,47 +46,47 @@ pub struct Listing {
 enum Pass {
     Ends,
     Urls,
-    /// Once more, for the URLs that found no room.
+    /// Reads the URLs again, for those that found no room.
     Aside,
 }
 
-/// What a log says.
+/// An item of the logs.
 #[derive(PartialEq, Eq, Debug)]
 pub enum ListingStep<'a> {
     /// A host has asked for something; all of these come before the first URL.
     Host(HostNote),
-    /// A site was found to link to another one; before the first URL, too.
+    /// A site was found to link to another one; these come before the first URL, too.
     Link(SiteLink),
     /// A URL.
     Url(Listed<'a>),
 }
 
-/// A URL and how it stands.
+/// A URL and its state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Listed<'a> {
     /// Its text.
     pub text: &'a str,
-    /// The page that linked to it first, or redirected to it; `None`: it is a seed, or that is not known.
+    /// The page that linked to it first, or redirected to it; `None` if it is a seed or unknown.
     pub via: Option<&'a str>,
     /// The bits of its `Hops`.
     pub depth: u16,
-    /// How it stands.
+    /// Its state.
     pub state: UrlState,
     /// Requests that were made for it; 0 while it waits.
     pub tries: u8,
-    /// Whether its body was that of a page stored lately.
+    /// Whether its body was that of a recently stored page.
     pub is_duplicate: bool,
-    /// How a crawler was not let in, if the response says so.
+    /// How the crawler was kept out, if the response says so.
     pub wall: Option<Wall>,
     /// How its body was cut, if it was.
     pub cut: Option<Truncated>,
     /// When it ended, in seconds since 1970; `None` while it waits.
     pub seconds: Option<u64>,
-    /// What more is known of how it failed; empty: nothing.
+    /// Details of how it failed; empty if there are none.
     pub detail: &'a str,
 }
 
-/// How a URL stands.
+/// The state of a URL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum UrlState {
     /// It has not ended.
@@ -98,21 +99,21 @@ pub enum UrlState {
     Failed(Failure),
 }
 
-/// What is not as it was written.
+/// Parts of the logs that are not as they were written.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Damage {
-    /// Bytes of a block at a log's end that was not written whole; the next run cuts them.
+    /// Bytes of an incomplete block at a log's end; the next run cuts them.
     pub torn: Vec<(LogFile, u64)>,
-    /// Bytes that are damaged, by log.
+    /// Damaged bytes, by log.
     pub damaged: Vec<(LogFile, u64)>,
     /// Accepted URLs that are missing.
     pub urls_lost: u64,
-    /// Ends that are missing: their URLs are listed as they stood before.
+    /// Ends that are missing: their URLs are listed in their earlier state.
     pub ends_lost: u64,
 }
 
 impl Listing {
-    /// The logs of `owner`; `is_running` when they may grow meanwhile.
+    /// The logs of `owner`; `is_running` if they may grow during reading.
     pub fn new(owner: Owner, is_running: bool) -> Listing {
         Listing {
             owner,
@@ -128,13 +129,13 @@ impl Listing {
         }
     }
 
-    /// What is to be read next, and from where; `None` when everything is read.
+    /// What to read next, and from where; `None` when everything is read.
     pub fn next_read(&self) -> Option<(LogFile, u64)> {
         self.pass.map(|pass| (pass.file(), self.reader.next_offset()))
     }
 
-    /// Takes the bytes that [`Listing::next_read`] asked for, none at the file's end; gives what they say to `each`. An error
-    /// says that the file is not this shard's.
+    /// Takes the bytes that [`Listing::next_read`] asked for, none at the file's end, and gives their items to
+    /// `each`. An error means that the file is not this shard's.
     pub fn read(&mut self, bytes: &[u8], each: &mut dyn FnMut(ListingStep<'_>)) -> Result<(), String> {
         let Some(pass) = self.pass else { panic!("a log came that nobody asked for") };
         let file = pass.file();
@@ -158,7 +159,7 @@ impl Listing {
         Ok(())
     }
 
-    /// What was not whole, when everything is read.
+    /// The damage found, once everything is read.
     pub fn finish(self) -> Damage {
         Damage { urls_lost: self.urls.lost(), ends_lost: self.ends.lost(), ..self.damage }
     }
@@ -202,7 +203,7 @@ impl Listing {
         if !self.is_running {
             self.ends.at_least(head.mark);
         }
-        // Before those that are accepted: a block of a redistributed log may have one among both.
+        // Before those that are accepted: a block of a redistributed log may hold one URL in both lists.
         self.aside.extend(without_external(&entries.aside).map(|found| hash(found.url)));
         for (number, found) in (head.first..).zip(entries.accepted.found()) {
             if !self.aside.is_empty() {
@@ -228,7 +229,7 @@ impl Listing {
 
     fn end_of(&mut self, pass: Pass) {
         let reader = std::mem::take(&mut self.reader);
-        // The last pass reads what was judged before.
+        // The last pass reads what was checked before.
         if pass != Pass::Aside {
             if reader.torn_bytes() > 0 && !self.is_running {
                 self.damage.torn.push((pass.file(), reader.torn_bytes()));
@@ -261,7 +262,7 @@ struct LastEnd {
     seconds: u32,
     /// 0: it waits; below [`FAILURES_FROM`] a status, then the failures of the list.
     code: u16,
-    /// Of [`IS_DUPLICATE`] and [`IS_CHALLENGE`], and from [`CUT_SHIFT`] on 0 or the number of a cut.
+    /// [`IS_DUPLICATE`] and [`IS_CHALLENGE`], and from [`CUT_SHIFT`] on 0 or the number of a cut.
     flags: u8,
     tries: u8,
 }
@@ -300,7 +301,7 @@ impl LastEnd {
     }
 }
 
-/// Those of a crawl: what left its scope is listed elsewhere.
+/// URLs of the crawl itself: those outside of its scope are listed elsewhere.
 fn without_external(aside: &UrlBatch) -> impl Iterator<Item = Found<'_>> {
     aside.found().filter(|found| found.depth != Hops::EXTERNAL.bits())
 }
@@ -309,7 +310,7 @@ fn hash(text: &str) -> u64 {
     xxh3_64(text.as_bytes())
 }
 
-/// More of them are not told.
+/// Further details are left out.
 const DETAILS_MAX: usize = 1 << 16;
 const FAILURES_FROM: u16 = 1_000;
 const IS_DUPLICATE: u8 = 1;

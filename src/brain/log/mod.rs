@@ -1,13 +1,14 @@
-//! What a shard writes down to go on after its end: the URL log, the log of ends, and the journal.
+//! What a shard records so that a later run can continue: the URL log, the log of ends, and the journal.
 //!
-//! Decides: formats and the reading of them; pure, so that the simulator writes and reads the same bytes. Three files, because
-//! each must be on the disk before the next one says so: a page's links, for its own shard (`urls`) and for others
-//! (`journal`), before the word that it is over (`ends`). The first two are kept as long as the crawl; the journal is as long as
-//! what is on its way.
-//! Invariants: within a file, blocks keep the order in which entries were added; URLs and ends are
-//! numbered without gaps.
-//! Limits: a block is closed at [`BLOCK_BYTES`]; so is one that waits for a commit.
-//! Leaves to others: when files are written and synced (`shard`), and where they lie (`disk`), what an entry means (`shard`).
+//! Decides: the formats and how they are read; pure, so that the simulator writes and reads the same bytes. There are
+//! three files because of the write order: a page's links, for its own shard (`urls`) and for others (`journal`),
+//! must be on disk before the log that marks the page as final (`ends`). The first two are kept as long as the crawl;
+//! the journal is only as long as what is in flight.
+//! Invariants: within a file, blocks keep the order in which entries were added; URLs and ends are numbered without
+//! gaps.
+//! Limits: a block is closed at [`BLOCK_BYTES`], or when a commit needs it.
+//! Leaves to others: when files are written and synced (`shard`), and where they lie (`disk`), what an entry means
+//! (`shard`).
 
 mod ask_again;
 mod block;
@@ -47,9 +48,9 @@ use ringcrawl_url::{Found, UrlBatch};
 pub enum LogFile {
     /// How URLs ended.
     Ends,
-    /// Which URLs there are.
+    /// The URLs.
     Urls,
-    /// What is on its way to other shards: one of several files.
+    /// What is in flight to other shards: one of several files.
     Journal(u32),
 }
 
@@ -63,7 +64,7 @@ impl LogFile {
         }
     }
 
-    /// Its number, if it is one of the journal's.
+    /// Its number, if it belongs to the journal.
     pub fn journal(self) -> Option<u32> {
         if let LogFile::Journal(number) = self { Some(number) } else { None }
     }
@@ -79,7 +80,7 @@ impl std::fmt::Display for LogFile {
     }
 }
 
-/// Bytes for a log.
+/// Bytes to append to a log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Append {
     /// The file.
@@ -90,38 +91,39 @@ pub struct Append {
     pub bytes: Vec<u8>,
 }
 
-/// What a shard writes down.
+/// The logs of a shard.
 #[derive(Debug)]
 pub struct Log {
     owner: Owner,
     packer: Packer,
     urls: UrlEntries,
     full_urls: VecDeque<UrlEntries>,
-    /// The number of the next URL, of the first in the next block, and where the file goes on.
+    /// The number of the next URL, of the first in the next block, and where the file continues.
     next_url: u64,
     next_block_url: u64,
     urls_bytes: u64,
     ends: EndEntries,
-    /// Their bytes, counted as they come: a sum over all of them at each end would grow with the hosts.
+    /// Their bytes, counted as they come: summing over all of them at each end would grow with the hosts.
     open_ends_bytes: usize,
-    /// Ends that make a block; the first so many are frozen.
+    /// Ends that fill a block; the first `frozen` of them are frozen.
     full_ends: VecDeque<EndEntries>,
     frozen: usize,
-    /// The number of the next end that is written, and where the file goes on.
+    /// The number of the next end to write, and where the file continues.
     next_end: u64,
     ends_bytes: u64,
     journal: Journal,
-    /// The number of the next URL that is sent.
+    /// The number of the next URL to send.
     next_sent: u64,
     /// URLs that were written when ends were frozen.
     frozen_urls: u64,
-    /// URLs and ends that are known to be where they were written: a block may say that they are missing where they are not.
+    /// URLs and ends that are known to be on disk: a block must not claim that they are missing where they are not.
     written_urls: u64,
     written_ends: u64,
 }
 
 impl Log {
-    /// The empty logs of `owner` in a crawl of `shards` shards; no file of the journal has `next_journal` or a higher number.
+    /// The empty logs of `owner` in a crawl of `shards` shards; no file of the journal has `next_journal` or a higher
+    /// number.
     pub fn new(owner: Owner, shards: u16, next_journal: u32) -> Log {
         Log {
             owner,
@@ -145,7 +147,7 @@ impl Log {
         }
     }
 
-    /// Goes on behind what an earlier run has left.
+    /// Continues after what an earlier run has left.
     pub fn take_up(&mut self, found: &Replayed) {
         (self.next_url, self.next_block_url, self.next_end) = (found.next_url, found.next_url, found.next_end);
         (self.written_urls, self.written_ends) = (found.next_url, found.next_end);
@@ -157,7 +159,7 @@ impl Log {
         }
     }
 
-    /// A URL is accepted; its number.
+    /// Accepts a URL and returns its number.
     pub fn accept(&mut self, found: Found<'_>) -> u64 {
         self.urls.accepted.push_found(found);
         self.close_urls(BLOCK_BYTES);
@@ -171,12 +173,12 @@ impl Log {
         self.close_urls(BLOCK_BYTES);
     }
 
-    /// A batch is on its way to shard `to`.
+    /// Sends a batch to shard `to`.
     pub fn send(&mut self, to: u16, number: u64, urls: &UrlBatch) {
         self.journal.push(to, number, urls);
     }
 
-    /// Whether shard `to` has said that it has a batch.
+    /// Whether shard `to` has acknowledged a batch.
     pub fn is_acknowledged(&self, to: u16, number: u64) -> bool {
         self.journal.is_acknowledged(to, number)
     }
@@ -186,13 +188,13 @@ impl Log {
         self.journal.acknowledge(to, number);
     }
 
-    /// A URL is over.
+    /// A URL is final.
     pub fn end(&mut self, end: End) {
         self.ends.ends.push(end);
         self.grow_ends(End::BYTES);
     }
 
-    /// What more is known of how a URL failed that is over.
+    /// Details of how a final URL failed.
     pub fn note_detail(&mut self, url: u64, words: Box<str>) {
         let bytes = ends::detail_bytes(&words);
         self.ends.details.push((url, words));
@@ -212,13 +214,13 @@ impl Log {
         self.grow_ends(SiteLink::BYTES);
     }
 
-    /// Whether there is anything that is not handed out.
+    /// Whether everything was handed out.
     pub fn is_empty(&self) -> bool {
         let urls = self.urls.bytes() == 0 && self.full_urls.is_empty();
         urls && self.journal.is_empty() && self.ends.is_empty() && self.full_ends.is_empty()
     }
 
-    /// The next block of URLs or of the journal, when it is large, or any with `all`. There may be more.
+    /// The next block of URLs or of the journal if it is large, or any with `all`. There may be more.
     pub fn take_append(&mut self, all: bool) -> Option<Append> {
         if all {
             self.close_urls(1);
@@ -240,14 +242,14 @@ impl Log {
         Some(Append { file: LogFile::Journal(file), position, bytes })
     }
 
-    /// What is over now may be written as soon as all that was noted before is on the disk.
+    /// Freezes the current ends: they may be written once everything noted before is on disk.
     pub fn freeze_ends(&mut self) {
         self.close_ends(1);
         self.frozen = self.full_ends.len();
         self.frozen_urls = self.next_block_url;
     }
 
-    /// What was written when ends were frozen is where it was written to.
+    /// What was written before ends were frozen is on disk.
     pub fn confirm_facts(&mut self) {
         self.written_urls = self.frozen_urls;
     }
@@ -270,18 +272,18 @@ impl Log {
         Some(Append { file: LogFile::Ends, position, bytes })
     }
 
-    /// A file of the journal that is not needed, because other shards have what is in it, and whether something in it is damaged:
-    /// then it is to be kept under another name, otherwise to be deleted.
+    /// A file of the journal that is no longer needed because other shards have its content, and whether it is
+    /// damaged: then the caller must keep it under another name, otherwise delete it.
     pub fn take_done(&mut self) -> Option<(LogFile, bool)> {
         self.journal.take_done().map(|(number, is_damaged)| (LogFile::Journal(number), is_damaged))
     }
 
-    /// Whether so much has ended that it should not wait for the next commit.
+    /// Whether too many ends have gathered to wait for the next commit.
     pub fn has_many_ends(&self) -> bool {
         self.full_ends.len() > FULL_ENDS_MAX
     }
 
-    /// Bytes of the journal's files in which something is on its way.
+    /// Bytes of the journal's files with something in flight.
     pub fn journal_bytes(&self) -> u64 {
         self.journal.bytes()
     }
@@ -310,7 +312,7 @@ impl Log {
     }
 }
 
-/// The ends in the bytes of a log; what is damaged is passed over.
+/// The ends in the bytes of a log, skipping damaged parts.
 pub fn read_ends(bytes: &[u8]) -> impl Iterator<Item = End> {
     payloads(bytes).filter_map(|payload| EndEntries::from_payload(&payload)).flat_map(|entries| entries.ends)
 }
@@ -320,7 +322,7 @@ pub fn read_urls(bytes: &[u8]) -> impl Iterator<Item = UrlEntries> {
     payloads(bytes).filter_map(|payload| UrlEntries::from_payload(&payload))
 }
 
-/// The batches in the bytes of a file of a journal of so many shards: shard, number and URLs.
+/// The batches in the bytes of a journal file of a crawl with `shards` shards: shard, number and URLs.
 pub fn read_journal(bytes: &[u8], shards: u16) -> impl Iterator<Item = (u16, u64, UrlBatch)> {
     let entries = payloads(bytes).filter_map(move |payload| journal::entries(&payload, shards)).flatten();
     entries.filter_map(|entry| match entry {
@@ -343,7 +345,7 @@ fn payloads(bytes: &[u8]) -> impl Iterator<Item = Vec<u8>> {
 
 /// Blocks of ends that are kept in memory until the next commit.
 const FULL_ENDS_MAX: usize = 16;
-/// A block is closed when it has so many bytes, before they are compressed.
+/// A block is closed at this many bytes, before compression.
 pub const BLOCK_BYTES: usize = 256 * 1024;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Numbers in the payload of a block: seven bits a byte, the lowest first (LEB128); signed ones folded, so that small steps in
-//! either direction are short.
+//! Numbers in the payload of a block: seven bits a byte, the lowest first (LEB128); signed ones are folded, so that
+//! small steps in either direction are short.
 
 /// Appends a number.
 pub fn put(out: &mut Vec<u8>, mut number: u64) {
@@ -10,7 +10,7 @@ pub fn put(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// Takes a number from the front; `None` when there is none.
+/// Takes a number from the front; `None` if there is none.
 pub fn take(bytes: &mut &[u8]) -> Option<u64> {
     let mut number = 0;
     for shift in (0..64).step_by(7) {
@@ -24,7 +24,7 @@ pub fn take(bytes: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// Appends how far it is from `last` to `number`, which becomes the last.
+/// Appends the difference between `last` and `number`, which becomes the new `last`.
 pub fn put_step(out: &mut Vec<u8>, last: &mut u64, number: u64) {
     let step = number.wrapping_sub(std::mem::replace(last, number)) as i64;
     put(out, ((step << 1) ^ (step >> 63)) as u64);

@@ -1,16 +1,16 @@
-//! Reading one log back as a stream of bytes.
+//! Reads one log back as a stream of bytes.
 //!
-//! Decides: a block that is damaged is skipped: reading goes on at the next whole one. Damaged bytes stay where they are; a
-//! block at the end that a crash cut short is torn, and is to be cut off.
-//! Invariants: however the bytes come in pieces, the same blocks come out.
+//! Decides: a damaged block is skipped: reading continues at the next whole one. Damaged bytes stay where they are. A
+//! block that a crash cut short at the file's end is torn, and must be cut off.
+//! Invariants: however the bytes are split into pieces, the same blocks come out.
 //! Limits: the memory of a block and a piece.
 
 use super::block::{BlockHead, HEAD_BYTES, PAYLOAD_BYTES_MAX, Parsed, next_start, read};
 
-/// A log being read back.
+/// A log that is read back.
 #[derive(Debug, Default)]
 pub struct LogReader {
-    /// Bytes read and not yet understood.
+    /// Bytes that are read but not parsed yet.
     window: Vec<u8>,
     used: usize,
     /// Bytes of the file so far.
@@ -21,12 +21,12 @@ pub struct LogReader {
     /// The length of that block.
     block_bytes: u64,
     damaged_bytes: u64,
-    /// What is behind the last whole block is the beginning of another one.
+    /// Whether the beginning of another block follows the last whole one.
     is_torn: bool,
 }
 
 impl LogReader {
-    /// Takes the bytes of the file that follow those before, none at the file's end.
+    /// Takes the next bytes of the file, none at the file's end.
     pub fn push(&mut self, bytes: &[u8]) {
         self.window.drain(..std::mem::take(&mut self.used));
         self.window.extend_from_slice(bytes);
@@ -49,7 +49,7 @@ impl LogReader {
                 }
                 Parsed::Torn if !self.is_at_end && rest.len() < HEAD_BYTES + PAYLOAD_BYTES_MAX => return None,
                 torn => {
-                    // Behind what looks like a torn block there may be whole ones: a damaged length looks the same.
+                    // Whole blocks may follow what looks like a torn block: a damaged length looks the same.
                     self.is_torn |= at == self.whole_end && torn == Parsed::Torn;
                     self.used += next_start(rest);
                 }
@@ -58,17 +58,17 @@ impl LogReader {
         None
     }
 
-    /// Where in the file the next bytes are to be read.
+    /// Where in the file to read the next bytes.
     pub fn next_offset(&self) -> u64 {
         self.read
     }
 
-    /// The payload of the last block is not what its kind says: it counts as damaged.
+    /// The payload of the last block is not valid for its kind: the block counts as damaged.
     pub fn reject(&mut self) {
         self.damaged_bytes += std::mem::take(&mut self.block_bytes);
     }
 
-    /// Where the log goes on: behind the last whole block, or behind what is damaged at the file's end.
+    /// Where the log continues: after the last whole block, or after damaged bytes at the file's end.
     pub fn append_at(&self) -> u64 {
         self.read - self.torn_bytes()
     }
@@ -79,12 +79,12 @@ impl LogReader {
         self.whole_end
     }
 
-    /// Bytes of a torn block at the file's end, to be cut.
+    /// Bytes of a torn block at the file's end, which must be cut.
     pub fn torn_bytes(&self) -> u64 {
         if self.is_torn { self.read - self.whole_end } else { 0 }
     }
 
-    /// Bytes that are no block and are not torn.
+    /// Bytes that are neither a block nor torn.
     pub fn damaged_bytes(&self) -> u64 {
         self.damaged_bytes + if self.is_torn { 0 } else { self.read - self.whole_end }
     }
@@ -101,7 +101,8 @@ mod tests {
         Packer::default().block(&head, b"some payload")
     }
 
-    /// The numbers of the blocks of a file read in pieces of so many bytes; where it goes on, what is torn and what is damaged.
+    /// The numbers of the blocks in a file that is read in pieces of `piece` bytes; where it continues, torn bytes
+    /// and damaged bytes.
     fn numbers(file: &[u8], piece: usize) -> (Vec<u64>, [u64; 3]) {
         let (mut reader, mut numbers) = (LogReader::default(), Vec::new());
         loop {
@@ -128,7 +129,7 @@ mod tests {
         assert_eq!(numbers(b"RC", 3), (vec![], [0, 2, 0]));
     }
 
-    /// Whatever byte is not what was written, all blocks but its own are read.
+    /// Whichever byte changes, all blocks but its own are read.
     #[test]
     fn what_is_behind_a_damaged_block_is_read() {
         let blocks = [block(0), block(1), block(2)];

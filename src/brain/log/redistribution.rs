@@ -1,14 +1,16 @@
-//! The logs of a crawl of N shards, written anew for M.
+//! Rewrites the logs of a crawl of N shards for M shards.
 //!
-//! Decides: each URL goes to the log of the shard that owns it now, with a new number; so do its ends, if it is over, each
-//! note on a host, and the links to its site. URLs on their way between shards are set aside at their owner, which looks at them when it starts; they are
-//! written before all accepted ones, as a list of URLs expects it. The journal is empty, and batches are numbered anew.
-//! Invariants: a host's URLs keep their order; what is over stays over, and its record stays where it is; a URL whose record is
-//! lost waits; no segment gets the number of one that an end points to.
-//! Limits: one shard is read at a time: what [`Replay`] keeps, eight bytes for each of its URLs, some thirty for each site to which
-//! others link, and a block for each of the new logs. What it says of hosts that are left alone is kept until the end. Details of failures are dropped. Links to sites of which it has
-//! no URL are dropped. Its log of ends is read twice.
-//! Leaves to others: files, and that the new logs replace the earlier ones at one stroke (`boot`).
+//! Decides: each URL goes to the log of the shard that owns it now, with a new number. So do its ends, if it is
+//! final, each note on a host, and the links to its site. URLs in flight between shards are set aside at their owner,
+//! which checks them when it starts; they are written before all accepted ones, as a list of URLs expects it. The
+//! journal is empty, and batch numbers start again.
+//! Invariants: a host's URLs keep their order; final URLs stay final, and their records stay where they are; a URL
+//! whose record is lost waits; no segment gets the number of one that an end points to.
+//! Limits: one shard is read at a time. That takes the state of [`Replay`], eight bytes for each of its URLs, some
+//! thirty for each site that others link to, and a block for each of the new logs. Notes on resting hosts are kept
+//! until the end. Details of failures are dropped. So are links to sites without any URL in the shard. The shard's
+//! log of ends is read twice.
+//! Leaves to others: files, and replacing the earlier logs atomically (`boot`).
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -21,7 +23,7 @@ use ringcrawl_base::IntMap;
 use ringcrawl_base::time::Duration;
 use ringcrawl_url::{Found, SiteKey, Url, UrlBatch};
 
-/// The files of both.
+/// The files of the earlier and the new shards.
 pub trait RedistributedFiles {
     /// Bytes of an earlier shard's log from `position` on; none at its end.
     fn read(&mut self, shard: u16, file: LogFile, position: u64) -> Result<Vec<u8>, String>;
@@ -29,7 +31,7 @@ pub trait RedistributedFiles {
     fn append(&mut self, shard: u16, append: Append) -> Result<(), String>;
 }
 
-/// What an earlier shard's directory holds besides its logs of URLs and ends.
+/// What an earlier shard's directory holds in addition to its logs of URLs and ends.
 #[derive(Clone, Debug, Default)]
 pub struct EarlierShard {
     /// Files of its journal, in order.
@@ -38,17 +40,18 @@ pub struct EarlierShard {
     pub segments: BTreeMap<u32, u64>,
 }
 
-/// What came of a redistribution.
+/// The result of a redistribution.
 #[derive(Clone, Debug, Default)]
 pub struct Redistributed {
     /// What was found, by earlier shard.
     pub found: Vec<Replayed>,
-    /// By new shard: no segment in its directory is to have a lower number. Those that ends point to may have been moved away.
+    /// By new shard: segments in its directory must not have a lower number. Those that ends point to may have been
+    /// moved away.
     pub segments_from: Vec<u32>,
 }
 
-/// Writes the logs of the `earlier` shards of a crawl anew for the shards of `to`. An error is one of the files', or says that a
-/// log is not its shard's.
+/// Rewrites the logs of the `earlier` shards of a crawl for the shards of `to`. An error comes from the files, or
+/// means that a log is not its shard's.
 pub fn redistribute(
     (crawl, rng_seed): (u64, u64),
     earlier: &[EarlierShard],
@@ -69,7 +72,7 @@ pub fn redistribute(
     let mut journals = Vec::new();
     for (shard, EarlierShard { journal, .. }) in (0..).zip(earlier) {
         let replay = || Replay::of_journal(owner(shard), shards, journal);
-        // Twice, because what acknowledges a batch comes behind it.
+        // Twice, because the acknowledgement of a batch comes after it.
         let mut acknowledged = vec![0; earlier.len()];
         read_all(
             replay(),
@@ -126,12 +129,12 @@ fn read_all(
     Ok(replay.finish().0)
 }
 
-/// The URLs of the shard that is read which are over: their new shards and numbers, by their own numbers, in runs without gaps.
+/// The final URLs of the current shard: their new shards and numbers, by their own numbers, in runs without gaps.
 #[derive(Default)]
 struct OverUrls(BTreeMap<u64, Vec<u64>>);
 
 impl OverUrls {
-    /// A URL, and where it is now if it is over.
+    /// Notes a URL, and where it is now if it is final.
     fn note(&mut self, url: u64, new: Option<(u16, u64)>) {
         let new = new.map_or(NOT_OVER, |(shard, number)| u64::from(shard) << SHARD_SHIFT | number);
         if let Some(mut last) = self.0.last_entry()
@@ -150,11 +153,11 @@ impl OverUrls {
     }
 }
 
-/// Sites to which others link, by their numbers, with the shards that own them now.
+/// Sites that others link to, by their numbers, with the shards that own them now.
 #[derive(Default)]
 struct LinkedSites {
     shards: IntMap<Option<u16>>,
-    /// URLs of a host come in rows.
+    /// URLs of a host often follow each other.
     last_host: Box<str>,
 }
 
@@ -169,17 +172,17 @@ impl LinkedSites {
     }
 }
 
-/// How long hosts are to be left alone that several shards have asked: each shard's last word holds, and of these the longest.
+/// How long hosts rest that several shards know: each shard's last note counts, and of these the longest.
 #[derive(Default)]
 struct HostRests {
-    /// Until when, for how long, and the time between two requests, by the shards that were read.
+    /// Until when, for how long, and the time between two requests, as the earlier shards have it.
     earlier: HashMap<Box<str>, (u64, u64, Duration)>,
-    /// By the one that is read.
+    /// The same for the current shard.
     present: HashMap<Box<str>, (u64, u64, Duration)>,
 }
 
 impl HostRests {
-    /// A note of the shard that is read, as it is to be written.
+    /// Turns a note of the current shard into the one to write.
     fn take(&mut self, note: HostNote) -> HostNote {
         let (until, lasts, delay) = (note.until_seconds, note.lasts_seconds, note.delay);
         if until == 0 && delay.is_zero() {
@@ -192,7 +195,7 @@ impl HostRests {
         HostNote { until_seconds, lasts_seconds, delay: delay.max(other_delay), ..note }
     }
 
-    /// The next shard is read.
+    /// The current shard ends.
     fn end_shard(&mut self) {
         for (host, (until, lasts, delay)) in std::mem::take(&mut self.present) {
             let known = self.earlier.entry(host).or_default();
@@ -211,7 +214,7 @@ struct NewLogs {
 }
 
 impl NewLogs {
-    /// What is read first.
+    /// Handles the first pass.
     fn take_url(&mut self, step: ReplayStep<'_>, over: &mut OverUrls, linked: &mut LinkedSites) {
         match step {
             ReplayStep::Url { number, depth, text, via, is_over, .. } => {
@@ -229,7 +232,7 @@ impl NewLogs {
         }
     }
 
-    /// What is read when all URLs are known.
+    /// Handles the second pass, when all URLs are known.
     fn take_end(&mut self, step: ReplayStep<'_>, over: &OverUrls, linked: &LinkedSites) {
         match step {
             ReplayStep::End(end) => {
@@ -267,7 +270,7 @@ impl NewLogs {
 
     fn set_aside(&mut self, urls: &UrlBatch) {
         for found in urls.found() {
-            // What left the scope is nobody's: no site is given to a shard for it.
+            // URLs outside of the scope have no owner: their sites are not assigned to any shard.
             let log = match found.depth == Hops::EXTERNAL.bits() {
                 true => self.logs.get_mut(usize::from(shard_of_key(found.url.as_bytes(), self.to.shards()))),
                 false => self.log_of(found.url).map(|(.., log)| log),
@@ -278,7 +281,7 @@ impl NewLogs {
         }
     }
 
-    /// A URL, and the log of the shard that it belongs to; `None` when it is no URL, which no shard writes.
+    /// A URL, and the log of the shard that owns it; `None` if it is not a URL, which no shard writes.
     fn log_of(&mut self, text: &str) -> Option<(Url, u16, &mut Log)> {
         let url = Url::from_canonical(text).ok()?;
         let shard = self.to.shard_of(&url);

@@ -1,13 +1,13 @@
-//! Taking up an earlier run: its logs, read back in one pass.
+//! Continues an earlier run: its logs, read back in one pass.
 //!
-//! Decides: first the log of ends, of which three bits for each URL are kept; then the URLs, each with the word whether it is
-//! over, and whether its host has answered; then the journal. A URL whose record is lost is not over, but for one whose whole
-//! segment is gone: somebody moved it away; nor is one that is asked for again ([`AskAgain`]). What
-//! is missing is told in URLs: each log's blocks are numbered, and say how many entries the other log has.
+//! Decides: first comes the log of ends, which leaves three bits for each URL. Then come the URLs, each with whether
+//! it is final and whether its host has answered; then the journal. A URL whose record is lost is not final, unless
+//! its whole segment is gone: then someone moved the segment away. URLs that are chosen for another fetch
+//! ([`AskAgain`]) are not final either. Missing entries are counted in URLs: each log's blocks are numbered, and say
+//! how many entries the other log has.
 //! Invariants: every URL comes once, in the order of acceptance.
-//! Limits: three bits for each URL, one more where some are asked for again and one where pages are to be counted, eight
-//! bytes where budgets are, the numbers of those whose record is
-//! lost, notes on hosts as they come, and one block.
+//! Limits: three bits for each URL, one more if some are fetched again and one if pages are counted, eight bytes with
+//! budgets, the numbers of those whose record is lost, notes on hosts as they come, and one block.
 //! Leaves to others: what is done with an entry (`shard`), reading and cutting files (`disk`).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -22,35 +22,35 @@ use crate::frontier::Cost;
 use ringcrawl_base::Failure;
 use ringcrawl_url::{Found, UrlBatch};
 
-/// An earlier run that is taken up.
+/// An earlier run that is continued.
 #[derive(Debug)]
 pub struct Replay {
     owner: Owner,
     shards: u16,
-    /// What is read now, and what comes after it.
+    /// The current file, and those after it.
     file: Option<LogFile>,
     next: VecDeque<LogFile>,
     reader: LogReader,
-    /// Bytes came that are not read to their end.
+    /// Bytes came that are not yet read to their end.
     piece: Option<Piece>,
     over: Bits,
     answered: Bits,
     silent: Bits,
-    /// Bytes of each segment: a record behind its end is lost.
+    /// Bytes of each segment: a record past its segment's end is lost.
     segments: BTreeMap<u32, u64>,
     reopened: BTreeSet<u64>,
-    /// URLs that are asked for again by choice; `None`: there is none.
+    /// URLs chosen for another fetch; `None` if there are none.
     again: Option<(AskAgain, Bits)>,
-    /// What URLs have cost; `None`: nobody asks.
+    /// The cost of URLs; `None` if it is not needed.
     costs: Option<Costs>,
-    /// Which URLs are pages; `None`: nobody asks.
+    /// Which URLs are pages; `None` if it is not needed.
     pages: Option<Bits>,
     ends: EntryCount,
     urls: EntryCount,
-    /// By shard, the last batch of the journal file that is read, and of all of them.
+    /// By shard, the last batch of the current journal file, and of all of them.
     last: Vec<u64>,
     last_of_all: Vec<u64>,
-    /// The journal's file before the one that is read.
+    /// The journal file before the current one.
     file_before: Option<u32>,
     is_first_block: bool,
     found: Replayed,
@@ -63,7 +63,7 @@ struct Piece {
     is_last: bool,
 }
 
-/// What a piece of a log says.
+/// An item in a piece of a log.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ReplayStep<'a> {
     /// A URL was accepted.
@@ -76,24 +76,25 @@ pub enum ReplayStep<'a> {
         text: &'a str,
         /// The page that linked to it first, if it is known.
         via: Option<&'a str>,
-        /// Whether it needs no fetch any more.
+        /// Whether it is final and needs no further fetch.
         is_over: bool,
-        /// Whether its last end was a response (`true`), or that nobody answered (`false`); `None` where it says neither.
+        /// Whether its last end was a response (`true`), or the lack of an answer (`false`); `None` if it was
+        /// neither.
         was_answered: Option<bool>,
-        /// What it has cost, if that was asked for and it has an end.
+        /// Its cost, if that was requested and it has an end.
         cost: Option<Cost>,
-        /// Whether its last end was a response of status 2xx, if that was asked for.
+        /// Whether its last end was a response of status 2xx, if that was requested.
         is_page: bool,
     },
     /// These URLs found no room.
     Aside(UrlBatch),
-    /// How a URL ended, before it comes itself; the last one holds.
+    /// How a URL ended, before the URL itself comes; the last one holds.
     End(End),
     /// A host has asked for something.
     Host(HostNote),
     /// A site was found to link to another one.
     Link(SiteLink),
-    /// URLs for another shard, which may not have them.
+    /// URLs for another shard, which may not have them yet.
     Batch {
         /// The shard.
         to: u16,
@@ -102,7 +103,7 @@ pub enum ReplayStep<'a> {
         /// The URLs.
         urls: UrlBatch,
     },
-    /// Another shard has all batches up to this.
+    /// Another shard has all batches up to `number`.
     Acknowledged {
         /// The shard.
         to: u16,
@@ -112,20 +113,21 @@ pub enum ReplayStep<'a> {
 }
 
 impl Replay {
-    /// The logs of `owner` in a crawl of `shards` shards, with these files of a journal, in their order, and with segments of
-    /// so many bytes. A segment that is absent is assumed to have been moved away: its records are counted, not fetched again.
+    /// The logs of `owner` in a crawl of `shards` shards, with these journal files in order, and with the lengths of
+    /// segments in bytes. An absent segment is assumed to have been moved away: its records are counted, not fetched
+    /// again.
     pub fn new(owner: Owner, shards: u16, journal_files: &[u32], segments: BTreeMap<u32, u64>) -> Replay {
         let journal = journal_files.iter().map(|file| LogFile::Journal(*file));
         let files = [LogFile::Ends, LogFile::Urls].into_iter().chain(journal).collect();
         Replay { segments, ..Replay::of(owner, shards, files) }
     }
 
-    /// The same of the journal alone.
+    /// The same for the journal alone.
     pub fn of_journal(owner: Owner, shards: u16, journal_files: &[u32]) -> Replay {
         Replay::of(owner, shards, journal_files.iter().map(|file| LogFile::Journal(*file)).collect())
     }
 
-    /// The same of the log of ends alone.
+    /// The same for the log of ends alone.
     pub fn of_ends(owner: Owner, shards: u16) -> Replay {
         Replay::of(owner, shards, [LogFile::Ends].into())
     }
@@ -156,36 +158,36 @@ impl Replay {
         }
     }
 
-    /// URLs that are chosen are not over.
+    /// Treats the chosen URLs as not final.
     pub fn with_again(mut self, chosen: AskAgain) -> Replay {
         self.again = chosen.is_any().then(|| (chosen, Bits::default()));
         self
     }
 
-    /// URLs come with what they have cost.
+    /// Reports the cost of each URL.
     pub fn with_costs(mut self) -> Replay {
         self.costs = Some(Costs::default());
         self
     }
 
-    /// URLs come with the word whether they are pages.
+    /// Reports for each URL whether it is a page.
     pub fn with_pages(mut self) -> Replay {
         self.pages = Some(Bits::default());
         self
     }
 
-    /// Whose logs these are.
+    /// The owner of these logs.
     pub fn owner(&self) -> Owner {
         self.owner
     }
 
-    /// What is to be read next, and from where; `None` when everything is read.
+    /// What to read next, and from where; `None` when everything is read.
     pub fn next_read(&self) -> Option<(LogFile, u64)> {
         self.file.map(|file| (file, self.reader.next_offset()))
     }
 
-    /// Takes the bytes that [`Replay::next_read`] asked for, none at the file's end; gives what they say to `each`. An error says
-    /// that the file is not this shard's.
+    /// Takes the bytes that [`Replay::next_read`] asked for, none at the file's end, and gives their items to `each`.
+    /// An error means that the file is not this shard's.
     pub fn read(&mut self, bytes: &[u8], each: &mut dyn FnMut(ReplayStep<'_>)) -> Result<(), String> {
         self.push(bytes);
         while self.has_piece() {
@@ -194,18 +196,18 @@ impl Replay {
         Ok(())
     }
 
-    /// Takes these bytes, to be read block by block: a piece of a log may hold a hundred times its length.
+    /// Takes these bytes, which are then read block by block: a piece of a log may hold a hundred times its length.
     pub fn push(&mut self, bytes: &[u8]) {
         self.reader.push(bytes);
         self.piece = Some(Piece { is_last: bytes.is_empty() });
     }
 
-    /// Whether there is more to be read in the bytes that came.
+    /// Whether the current bytes hold more to read.
     pub fn has_piece(&self) -> bool {
         self.piece.is_some()
     }
 
-    /// Gives what the next block says to `each`, if the bytes that came hold a whole one.
+    /// Gives the items of the next block to `each`, if the current bytes hold a whole one.
     pub fn read_block(&mut self, each: &mut dyn FnMut(ReplayStep<'_>)) -> Result<(), String> {
         let Some(file) = self.file else { panic!("a log came that nobody asked for") };
         let Some((head, payload)) = self.reader.next_block() else {
@@ -238,7 +240,7 @@ impl Replay {
         Ok(())
     }
 
-    /// What was left, when everything is read, and which URLs are to be asked for again.
+    /// The totals, once everything is read, and the URLs to fetch again.
     pub fn finish(mut self) -> (Replayed, Reopened) {
         self.found.urls_lost = self.urls.lost();
         self.found.ends_lost = self.ends.lost();
@@ -250,7 +252,7 @@ impl Replay {
         (self.found, Reopened { lost: self.reopened, failed, word: 0 })
     }
 
-    /// A block; `None` when its payload is not what its kind says.
+    /// Reads a block; `None` if its payload is not valid for its kind.
     fn block(
         &mut self,
         kind: LogKind,
@@ -337,7 +339,7 @@ impl Replay {
         Some(())
     }
 
-    /// A shard sends nothing to itself, and the numbers of what it sends to another grow.
+    /// A shard sends nothing to itself, and the numbers of its batches to another shard grow.
     fn check_batches(&self, entries: &[JournalEntry]) -> Option<()> {
         let mut last = self.last_of_all.clone();
         for entry in entries {
@@ -353,8 +355,8 @@ impl Replay {
         Some(())
     }
 
-    /// URLs in a block of the journal; those that are missing before it are counted, where no file of which everything was
-    /// acknowledged may have been between.
+    /// Counts the URLs in a block of the journal, and those missing before it, unless a fully acknowledged file may
+    /// have been in between.
     fn count_sent(&mut self, number: u32, head: BlockHead) {
         let is_next = self.file_before.map_or(number == 0, |before| before.saturating_add(1) == number);
         if !self.is_first_block || is_next {
@@ -365,7 +367,7 @@ impl Replay {
     }
 
     fn is_cut(&self, place: RecordPlace) -> bool {
-        // Segments of other shards are closed: those lost nothing.
+        // Segments of other shards are closed, so they lost nothing.
         place.shard == self.owner.shard && self.segments.get(&place.segment).is_some_and(|end| place.offset >= *end)
     }
 
@@ -393,7 +395,7 @@ impl Replay {
 pub(super) struct EntryCount {
     /// Entries that came.
     came: u64,
-    /// Entries that there are, as far as is known.
+    /// Entries that are known to exist.
     next: u64,
 }
 
@@ -412,12 +414,12 @@ impl EntryCount {
     }
 }
 
-/// URLs that are to be asked for again.
+/// URLs to fetch again.
 #[derive(Debug, Default)]
 pub struct Reopened {
     lost: BTreeSet<u64>,
     failed: Bits,
-    /// No word before this one has a bit.
+    /// No word before this one has a bit set.
     word: usize,
 }
 
@@ -441,25 +443,25 @@ impl Iterator for Reopened {
     }
 }
 
-/// Whether it says that a host does not answer.
+/// Whether the failure means that a host does not answer.
 fn is_silence(failure: Failure) -> bool {
     failure.is_transient() || matches!(failure, Failure::HostDead | Failure::RobotsUnreachable)
 }
 
-/// What each URL has cost, by its last end, in eight bytes: the time, and bytes up to 2 GiB with a bit for pages.
+/// The cost of each URL, by its last end, in eight bytes: the time, and bytes up to 2 GiB with a bit for pages.
 #[derive(Debug, Default)]
 struct Costs(Vec<[u32; 2]>);
 
 impl Costs {
     fn set(&mut self, end: &End) {
         let place = end.url as usize;
-        // Whoever has no memory for it goes on without.
+        // Without memory for it, the cost is left out.
         if place >= self.0.len() && self.0.try_reserve(place + 1 - self.0.len()).is_ok() {
             self.0.resize(place + 1, [0; 2]);
         }
         let Some(cost) = self.0.get_mut(place) else { return };
         let is_page = matches!(end.kind, EndKind::Fetched(200..300));
-        // What was not asked for has no time.
+        // URLs that were never requested have no time.
         let seconds = if end.tries > 0 { u32::try_from(end.seconds).unwrap_or(u32::MAX) } else { 0 };
         let bytes = end.bytes.min(COST_BYTES_MAX) as u32;
         *cost = [seconds, bytes | if is_page { COST_IS_PAGE } else { 0 }];

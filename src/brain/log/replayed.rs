@@ -1,33 +1,33 @@
-//! What an earlier run has left in a shard's logs, in numbers, and what people should know of it.
+//! What an earlier run has left in a shard's logs, in numbers, and what users should know about it.
 
 use std::collections::BTreeMap;
 
 use super::LogFile;
 
-/// What an earlier run has left, as far as it is read.
+/// What an earlier run has left, as read so far.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Replayed {
-    /// Where each log goes on.
+    /// Where each log continues.
     pub append_at: BTreeMap<LogFile, u64>,
-    /// Torn bytes at the end of a log, to be cut.
+    /// Torn bytes at the end of a log, which must be cut.
     pub torn: Vec<(LogFile, u64)>,
-    /// Bytes that are damaged and stay, by log.
+    /// Damaged bytes that stay, by log.
     pub damaged: Vec<(LogFile, u64)>,
     /// Accepted URLs that are missing.
     pub urls_lost: u64,
     /// Ends that are missing: their pages are fetched again.
     pub ends_lost: u64,
-    /// URLs that are over and whose record is lost: they are asked for again.
+    /// Final URLs whose record is lost: they are fetched again.
     pub records_lost: u64,
-    /// URLs that are asked for again, because that was wanted.
+    /// URLs that are fetched again because the user wants it.
     pub retried: u64,
-    /// They failed, all of them.
+    /// Whether all of these failed.
     pub retries_failed: bool,
     /// The number of the next URL, and of the next end.
     pub next_url: u64,
     /// The number of the next end.
     pub next_end: u64,
-    /// The number of the next URL that is sent.
+    /// The number of the next URL to send.
     pub next_sent: u64,
     /// One above the highest segment number in the log.
     pub next_segment: u32,
@@ -53,7 +53,7 @@ pub struct JournalFile {
 }
 
 impl Replayed {
-    /// What people should know of it.
+    /// Notes for users.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         for (file, bytes) in &self.torn {
@@ -89,9 +89,9 @@ impl Replayed {
         notes
     }
 
-    /// Adds what was found in the shard's journal, which was read for itself.
+    /// Adds the result for the shard's journal, which was read separately.
     pub(super) fn with_journal(mut self, journal: Replayed) -> Replayed {
-        // A journal's blocks may know of URLs that the log is missing.
+        // A journal's blocks may count URLs that are missing in the log.
         self.urls_lost += journal.next_url.saturating_sub(self.next_url);
         self.next_url = self.next_url.max(journal.next_url);
         self.append_at.extend(journal.append_at);

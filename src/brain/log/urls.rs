@@ -1,8 +1,9 @@
 //! The URL log's entries: URLs that a shard accepted, and those that it had no room for.
 //!
-//! An accepted URL's number is its place in the log: the first of the shard is 0. It is how all else refers to it.
-//! The payload of a block: the length of the accepted ones in bytes, they themselves, and the others, both as [`UrlBatch`], in
-//! which the page that linked to them first is told. Older versions have told of none.
+//! An accepted URL's number is its place in the log: the first of the shard is 0. Everything else refers to it by
+//! this number.
+//! The payload of a block: the length of the accepted ones in bytes, these themselves, and the others, both as
+//! [`UrlBatch`] with the page that linked to them first. Older versions did not record that page.
 
 use super::number;
 use ringcrawl_url::UrlBatch;
@@ -17,7 +18,7 @@ pub struct UrlEntries {
 }
 
 impl UrlEntries {
-    /// Bytes of what is in it.
+    /// The size of its content in bytes.
     pub fn bytes(&self) -> usize {
         self.accepted.as_bytes().len() + self.aside.as_bytes().len()
     }
@@ -31,7 +32,7 @@ impl UrlEntries {
         payload
     }
 
-    /// Reads a payload; `None` when it is none.
+    /// Parses a payload; `None` if it is invalid.
     pub fn from_payload(mut payload: &[u8]) -> Option<UrlEntries> {
         let accepted_bytes = number::take(&mut payload)?;
         let accepted = UrlBatch::from_bytes(number::take_bytes(&mut payload, accepted_bytes)?.to_vec())?;
@@ -61,7 +62,8 @@ mod tests {
         assert_eq!(cuts.next(), None);
     }
 
-    /// What it costs to tell which page linked to a URL first: of sites whose pages have forty links, of which six are new.
+    /// The cost of recording which page linked to a URL first: on sites whose pages have forty links, six of them
+    /// new.
     #[test]
     fn a_page_that_links_costs_few_bytes_a_url() {
         let block = |is_told: bool| {

@@ -1,7 +1,9 @@
-//! Where a crawl's waiting URLs are, by site: read from its logs, for whoever levels them out.
+//! Where a crawl's waiting URLs are, by site: read from its logs, for levelling.
 //!
-//! Decides: a URL waits that was accepted and is not over; what is on its way between shards or set aside is left out: there is little of it.
-//! Limits: one shard is read at a time; the sites of all have as much memory as the caller says, and the smaller ones are forgotten.
+//! Decides: a URL waits if it was accepted and is not final. URLs in flight between shards or set aside are left out,
+//! because there are few.
+//! Limits: one shard is read at a time; the caller sets the memory for the sites of all shards, and the smaller ones
+//! are forgotten.
 
 use super::Owner;
 use super::redistribution::{EarlierShard, RedistributedFiles};
@@ -9,8 +11,8 @@ use super::replay::{Replay, ReplayStep};
 use crate::route::{ShardWork, WaitingSites};
 use ringcrawl_url::{Url, site_of};
 
-/// Counts them in the logs of the `earlier` shards of a crawl, in so many bytes. An error is one of the files', or says that a log is not its
-/// shard's.
+/// Counts them in the logs of the `earlier` shards of a crawl, within the memory limit. An error comes from the
+/// files, or means that a log is not its shard's.
 pub fn waiting_sites(
     crawl: u64,
     earlier: &[EarlierShard],

@@ -1,14 +1,15 @@
-//! One lookup: its families, its tries, and what the servers have said so far.
+//! One lookup: its families, its tries, and the servers' answers so far.
 //!
-//! Decides: which server is asked next for which family, how long it is waited for, and when that is enough.
-//! A server that does not answer a query with EDNS is asked once more without (RFC 6891 section 6.2.2 and 7): at once where it says
-//! that it did not understand, or an error while nothing is known that speaks for EDNS ([`Servers`]); after the others where it is
-//! silent.
-//! NXDOMAIN is of no family (RFC 2308 section 2.1), but some servers say it of AAAA records alone (RFC 4074 section 4.2): it
-//! counts when the answer for A records says so, too. Nor does any other misbehaviour of that list hide an A record:
-//! silence, SERVFAIL, NOTIMP, nonsense.
-//! Invariants: at most [`TRIES`] silent queries a family, besides a first one with EDNS at each server that may not take it; a server that answered with an error is not asked again for it, but
-//! for that once; time spent waiting is taken off `dns.timeout`, over both families.
+//! Decides: which server gets the next query for which family, how long we wait for it, and when the answers suffice.
+//! A server that does not answer a query with EDNS gets it again without (RFC 6891 section 6.2.2 and 7). This happens
+//! at once if it reports that it did not understand, or an error while nothing speaks for EDNS ([`Servers`]); after
+//! the others if it is silent.
+//! NXDOMAIN applies to all families (RFC 2308 section 2.1), but some servers return it for AAAA records alone (RFC
+//! 4074 section 4.2). It counts only if the answer for A records agrees. Nor does any other misbehaviour of that list
+//! hide an A record: silence, SERVFAIL, NOTIMP, nonsense.
+//! Invariants: at most [`TRIES`] silent queries a family, plus a first one with EDNS at each server that may not take
+//! it. A server that answered with an error is not queried again for the family, except that once. Time spent waiting
+//! is taken off `dns.timeout`, over both families.
 
 use std::net::IpAddr;
 
@@ -26,7 +27,7 @@ pub enum Family {
     V6,
 }
 
-/// One question to one name server.
+/// One query to one name server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DnsQuery {
     /// The lookup that it belongs to.
@@ -35,73 +36,74 @@ pub struct DnsQuery {
     pub server: usize,
     /// The complete name, without the dot at its end.
     pub name: String,
-    /// What is wanted.
+    /// The wanted family.
     pub family: Family,
     /// Whether it has an OPT record (RFC 6891).
     pub with_edns: bool,
-    /// How long the answer is waited for.
+    /// How long to wait for the answer.
     pub wait: Duration,
 }
 
-/// What came of a query.
+/// The result of a query.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DnsAnswer {
-    /// Addresses, how long they hold, and of which names the name is an alias, separated by spaces.
+    /// Addresses, their lifetime, and the aliases of the name, separated by spaces.
     Addrs(Vec<IpAddr>, Duration, Option<Box<str>>),
-    /// The name has none in this family, and for so long.
+    /// The name has none in this family, for this long.
     None(Option<Duration>),
-    /// There is no such name, and for so long.
+    /// There is no such name, for this long.
     NoName(Option<Duration>),
-    /// The server says that it cannot know, or what it says makes no sense.
+    /// The server reports that it cannot know, or its answer makes no sense.
     Error,
     /// The server does not understand the query: FORMERR, NOTIMP, BADVERS.
     NotUnderstood,
     /// The server does not answer this or anything: REFUSED.
     Refused,
-    /// There is no way to the server, or nobody listens there.
+    /// There is no route to the server, or nothing listens there.
     Unreachable,
-    /// Nothing came in time.
+    /// No answer came in time.
     Silent,
 }
 
 impl DnsQuery {
-    /// Whether it asks for no host, only whether the server answers.
+    /// Whether it only checks that the server answers.
     pub fn is_probe(&self) -> bool {
         self.lookup == PROBE
     }
 }
 
 impl DnsAnswer {
-    /// Whether it says where the name is, or that it is nowhere. A resolver that has nobody to ask says SERVFAIL or REFUSED.
+    /// Whether it says where the name is, or that it does not exist. A resolver without upstream servers answers
+    /// SERVFAIL or REFUSED.
     pub fn tells_of_name(&self) -> bool {
         matches!(self, DnsAnswer::Addrs(..) | DnsAnswer::None(_) | DnsAnswer::NoName(_))
     }
 
-    /// Whether the server does its work, whatever it says of the name.
+    /// Whether the server works, whatever it answers about the name.
     pub fn is_answer(&self) -> bool {
         !matches!(self, DnsAnswer::Silent | DnsAnswer::Refused | DnsAnswer::Unreachable)
     }
 }
 
-/// How a lookup goes on.
+/// The next step of a lookup.
 #[derive(Debug)]
 pub(super) enum NextStep {
     /// With another query.
     Query,
-    /// It is over.
+    /// It is done.
     Over(Result<Addresses, Failure>),
 }
 
-/// What a lookup found.
+/// The result of a lookup.
 #[derive(Debug)]
 pub(super) struct Addresses {
     /// The addresses, perhaps none.
     pub addrs: Vec<IpAddr>,
-    /// How long that holds.
+    /// How long the result holds.
     pub ttl: Duration,
-    /// The other family was to be asked for, too, and no server told of it.
+    /// The other family was wanted, too, but no server answered for it.
     pub is_half: bool,
-    /// Of which names it is an alias.
+    /// The aliases of the name.
     pub alias: Option<Box<str>>,
 }
 
@@ -110,35 +112,35 @@ pub(super) struct Addresses {
 pub(super) struct Lookup {
     name: String,
     both_families: bool,
-    /// Families still to be asked for, the present one first.
+    /// Families still to be queried, the current one first.
     families: &'static [Family],
     timeout: Duration,
-    /// What is left of `timeout`.
+    /// The rest of `timeout`.
     patience: Duration,
     addrs: Vec<IpAddr>,
     alias: Option<Box<str>>,
-    /// Until when they hold, and until when holds that there are none.
+    /// Until when they hold, and until when their absence holds.
     until: Instant,
     negative_until: Instant,
-    /// Why a family is not known, if one is not.
+    /// Why a family is unknown, if one is.
     failure: Option<Failure>,
-    /// The server that answered for the first family without EDNS what it had not with it: it is asked so for the other, for which
-    /// little time is left.
+    /// The server that answered for the first family only without EDNS. It is queried the same way for the other, for
+    /// which little time is left.
     plain_server: Option<usize>,
     question: Question,
 }
 
-/// Whether a server was silent. One that drops a query with EDNS and refuses it without treats them differently.
+/// Whether a server was silent. A server that drops a query with EDNS and refuses it without treats them differently.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Silence {
     Yes,
     No,
 }
 
-/// What the servers have said of the present family.
+/// The servers' answers for the current family.
 #[derive(Debug)]
 struct Question {
-    /// How often each server was asked.
+    /// How many queries each server got.
     asked: Vec<u32>,
     erred: Vec<bool>,
     /// Servers that failed a query with EDNS, and whether by silence.
@@ -161,7 +163,7 @@ impl Question {
         }
     }
 
-    /// A query came to nothing, for that reason.
+    /// A query failed with this answer.
     fn failed(&mut self, answer: &DnsAnswer) {
         self.tries += u32::from(*answer == DnsAnswer::Silent);
         self.failure = match answer {
@@ -203,7 +205,7 @@ impl Lookup {
     pub(super) fn query(&mut self, now: Instant, lookup: u64, servers: &mut Servers) -> Option<DnsQuery> {
         let family = *self.families.first()?;
         let question = &mut self.question;
-        // A silent one again only when all others were asked as often.
+        // A silent server gets another query only when all others got as many.
         let left = question.asked.iter().zip(&question.erred).filter(|(_, erred)| !**erred);
         let least = left.map(|(asked, _)| *asked).min()?;
         let server = servers.pick(now, |place| question.erred[place] || question.asked[place] > least)?;
@@ -232,7 +234,8 @@ impl Lookup {
             question.plain[server] = Some(if answer == DnsAnswer::Silent { Silence::Yes } else { Silence::No });
             let may_dislike = servers.may_dislike_edns(server);
             if answer == DnsAnswer::Silent && may_dislike {
-                // It is asked without after the others, and that is its try: or dead servers would use up those of one that lives.
+                // The query without EDNS comes after the others, and counts as the try: otherwise dead servers would
+                // use up the tries of a live one.
                 servers.failed(server, now);
                 question.failure = Failure::DnsTimeout;
                 return self.next_query(now);
@@ -277,15 +280,15 @@ impl Lookup {
         self.next_query(now)
     }
 
-    /// A query failed: another one, while tries, time and servers are left.
+    /// A query failed: another one follows while tries, time and servers are left.
     fn next_query(&mut self, now: Instant) -> NextStep {
         let question = &self.question;
-        // Who drops questions for AAAA records alone leaves time for the other one (RFC 4074 section 4.1).
+        // A server that drops only AAAA queries leaves time for the other family (RFC 4074 section 4.1).
         let tries = if matches!(self.families, [Family::V6, Family::V4]) { TRIES - 1 } else { TRIES };
         if question.tries < tries && !self.patience.is_zero() && question.erred.contains(&false) {
             return NextStep::Query;
         }
-        // Who cannot tell of one family may tell of the other.
+        // Servers that fail for one family may answer for the other.
         self.failure = self.failure.or(Some(question.failure));
         self.next_family(now)
     }
@@ -303,10 +306,10 @@ impl Lookup {
         self.over(now)
     }
 
-    /// An answer ages while the other family is asked for.
+    /// An answer ages while the other family is queried.
     fn over(&mut self, now: Instant) -> NextStep {
-        // What is known of one family is enough to go on. Where both were wanted it is so for a while only: it may be the one that
-        // does not connect.
+        // One known family is enough to continue. If both were wanted, the result holds only for a while: the known
+        // family may be the one that does not connect.
         let is_half = self.both_families && self.failure.is_some() && !self.addrs.is_empty();
         let until = match (self.addrs.is_empty(), self.failure) {
             (true, Some(failure)) => return NextStep::Over(Err(failure)),
@@ -319,10 +322,10 @@ impl Lookup {
     }
 }
 
-/// How long the addresses of one family hold when the servers failed to tell those of the other.
+/// How long the addresses of one family hold when the servers failed for the other.
 const HALF_HOLDS_MAX: Duration = Duration::from_secs(30);
 
-/// Addresses taken of one answer; more serve nobody.
+/// Addresses taken from one answer; more are useless.
 pub const ADDRS_MAX: usize = 16;
 
 #[cfg(test)]
@@ -330,7 +333,7 @@ mod tests {
     use super::*;
     use ringcrawl_config::Config;
 
-    /// A server that drops EDNS beside a dead one: the other family has what is left of the time.
+    /// A server that drops EDNS next to a dead one: the other family has the rest of the time.
     #[test]
     fn what_one_family_showed_of_edns_holds_for_the_other() {
         let (mut servers, mut now) = (Servers::new(2), Instant::ZERO);
@@ -357,7 +360,8 @@ mod tests {
         assert!(!of_other.contains(&(1, true)), "{asked:?}");
     }
 
-    /// Beside two dead servers, one that drops EDNS loses a packet, then refuses once: it is asked without EDNS all the same.
+    /// Next to two dead servers, one that drops EDNS loses a packet, then refuses once: it still gets queries without
+    /// EDNS.
     #[test]
     fn a_lost_packet_and_a_refusal_say_nothing_of_edns() {
         let (mut servers, mut now, mut plain) = (Servers::new(3), Instant::ZERO, 0);

@@ -1,23 +1,24 @@
-//! Host names to addresses: which name server is asked for what, when, and what the answers come to.
+//! Host names to addresses: which name server gets which query, when, and how the answers combine.
 //!
 //! Decides: literal addresses, the names in `dns.hosts` and, under `proxy.names = "proxy"`, every name are answered
 //! without a query. Everything else is looked up as a complete name (no search list), in the first family of
-//! `dns.families`, and in the second where the first has no address, no server can tell of it, or the job wants both: half the
-//! queries, and IPv4 is what nearly every host has. A question has [`TRIES`] tries, each of which waits twice as long as the one before; an
-//! error is no try: then another server is asked at once, each once ([`Servers`]). Queries keep to `dns.rate_max`
-//! ([`QueryRate`]).
-//! Why here: failover and rests are decisions, so the simulator must see them. The hands send one query to one server.
+//! `dns.families`. The second family follows if the first has no address, no server answers for it, or the job wants
+//! both: this halves the queries, and nearly every host has IPv4. A question has [`TRIES`] tries, each of which waits
+//! twice as long as the one before. An error does not count as a try: another server is queried at once, each once
+//! ([`Servers`]). Queries keep to `dns.rate_max` ([`QueryRate`]).
+//! Why here: failover and rests are decisions, so the simulator must see them. The hands send one query to one
+//! server.
 //! Nothing is cached: the frontier keeps answers by their TTL, negative ones by that of their SOA record (RFC 2308
 //! section 5).
-//! A probe asks every server for the root, whose name every resolver should know, and for a name that was answered before,
-//! as some resolvers refuse the root. SERVFAIL and REFUSED are what a resolver says that has nobody to ask: a server is
-//! heard when it says where a name is, or that it is nowhere.
+//! A probe queries every server for the root, whose name every resolver should know, and for a name that was answered
+//! before, as some resolvers refuse the root. A resolver without upstream servers answers SERVFAIL or REFUSED, so a
+//! server counts as heard only if it says where a name is, or that it does not exist.
 //!
-//! Invariants: every lookup that was started ends exactly once; servers are waited for no longer than `dns.timeout` a
-//! name, the wait for the rate not counted; a TTL lies within `ttl_min` and `ttl_max`, or `negative_ttl_min` and
+//! Invariants: every lookup that was started ends exactly once; the wait for servers is at most `dns.timeout` a name,
+//! not counting the wait for the rate; a TTL lies within `ttl_min` and `ttl_max`, or `negative_ttl_min` and
 //! `negative_ttl_max`.
-//! Limits: the caller bounds the lookups in flight (`dns.in_flight_max`). /etc/hosts is not read: what the crawl does must
-//! stand in its configuration. No DNSSEC.
+//! Limits: the caller bounds the lookups in flight (`dns.in_flight_max`). /etc/hosts is not read: the configuration
+//! must determine what the crawl does. No DNSSEC.
 
 mod lookup;
 mod rate;
@@ -49,19 +50,19 @@ pub struct Lookups {
     /// Lookups that may send their next query from that instant on, in this order.
     turns: VecDeque<(Instant, u64)>,
     queries: u64,
-    /// Answers that tell of a name, and queries of lookups that none came to.
+    /// Answers about a name, and queries of lookups that got none.
     heard: u64,
     failed: u64,
-    /// Answers that tell of none.
+    /// Answers that say nothing about a name.
     errors: u64,
-    /// Queries that a probe has still to send.
+    /// Queries that a probe still has to send.
     to_probe: VecDeque<DnsQuery>,
-    /// The last name that addresses were found of.
+    /// The last name that had addresses.
     found: Option<String>,
 }
 
 impl Lookups {
-    /// No lookups yet; one of `shards` that share `dns.rate_max`, with so many name servers.
+    /// No lookups yet; one of `shards` that share `dns.rate_max`, with `servers` name servers.
     pub fn new(config: &Config, shards: u16, servers: usize) -> Lookups {
         let dns = &config.dns;
         Lookups {
@@ -81,8 +82,9 @@ impl Lookups {
         }
     }
 
-    /// Starts the lookup `id` of `host`, of both families or of the first that has an address. The outcome when it is
-    /// known at once, else it comes with an answer: [`Outcome::Resolved`], [`Outcome::NoAddress`] or a DNS failure.
+    /// Starts the lookup `id` of `host`, of both families or of the first that has an address. Returns the outcome if
+    /// it is known at once. Otherwise it comes with an answer: [`Outcome::Resolved`], [`Outcome::NoAddress`] or a DNS
+    /// failure.
     pub fn start(&mut self, now: Instant, id: u64, host: &str, both_families: bool) -> Option<Outcome> {
         if let Some(addr) = literal(host) {
             return Some(self.known(vec![addr]));
@@ -125,14 +127,14 @@ impl Lookups {
         }
         let (_, id) = self.turns.front().copied().filter(|(at, _)| *at <= now)?;
         self.turns.pop_front();
-        // One that has nobody to ask is over.
+        // A lookup without a server to query is done.
         let query = self.lookups.get_mut(&id).and_then(|lookup| lookup.query(now, id, &mut self.servers));
         assert!(query.is_some(), "lookup {id} has its turn and asks nobody");
         self.queries += 1;
         query
     }
 
-    /// A query came back. The outcome when the lookup is over.
+    /// A query came back. Returns the outcome if the lookup is done.
     pub fn answered(&mut self, now: Instant, id: u64, answer: DnsAnswer) -> Option<Outcome> {
         let is_heard = answer.tells_of_name();
         self.heard += u64::from(is_heard);
@@ -163,7 +165,7 @@ impl Lookups {
         }
     }
 
-    /// Asks every server, ahead of all lookups, whether it answers.
+    /// Checks whether every server answers, ahead of all lookups.
     pub fn probe(&mut self) {
         let family = match self.settings.families {
             Families::Ipv4First | Families::Ipv4Only => Family::V4,
@@ -180,8 +182,8 @@ impl Lookups {
         self.to_probe = names.iter().flat_map(|name| servers.clone().map(move |server| query(name, server))).collect();
     }
 
-    /// Ends the lookups but `spared` that wait for their turn to ask, as [`Failure::Aborted`]; those with a query in
-    /// flight go on.
+    /// Ends the lookups that wait for their turn, except `spared`, as [`Failure::Aborted`]; those with a query in
+    /// flight continue.
     pub fn abort_waiting(&mut self, spared: &[u64]) -> Vec<u64> {
         let (kept, waiting): (VecDeque<_>, VecDeque<_>) = self.turns.drain(..).partition(|(_, id)| spared.contains(id));
         self.turns = kept;
@@ -198,12 +200,12 @@ impl Lookups {
         self.turns.front().map(|(at, _)| *at)
     }
 
-    /// Answers so far that tell of a name.
+    /// Answers about a name so far.
     pub fn heard(&self) -> u64 {
         self.heard
     }
 
-    /// Queries of lookups, so far, that no such answer came to, and lookups that had nobody to ask.
+    /// Queries of lookups without such an answer so far, and lookups without a server to query.
     pub fn failed(&self) -> u64 {
         self.failed
     }
@@ -213,7 +215,7 @@ impl Lookups {
         self.errors
     }
 
-    /// Lookups in flight, those included that wait for their turn to ask.
+    /// Lookups in flight, including those that wait for their turn.
     pub fn in_flight(&self) -> usize {
         self.lookups.len()
     }
@@ -223,7 +225,7 @@ impl Lookups {
         self.queries
     }
 
-    /// The outcome for addresses that nobody was asked for.
+    /// The outcome for addresses that needed no query.
     fn known(&self, addrs: Vec<IpAddr>) -> Outcome {
         self.resolved(Addresses { addrs, ttl: Duration::MAX, is_half: false, alias: None })
     }
@@ -238,14 +240,14 @@ impl Lookups {
     }
 }
 
-/// What stands for the address of a host that the proxy looks up: one of its own, of the range that nobody has (RFC
-/// 6666), so that hosts do not share an address and wait for each other.
+/// A stand-in for the address of a host that the proxy looks up: unique, from the discard-only range (RFC 6666), so
+/// that hosts do not share an address and wait for each other.
 pub fn stand_in(host: &str) -> IpAddr {
     let hash = xxhash_rust::xxh3::xxh3_64(host.as_bytes());
     IpAddr::V6(Ipv6Addr::from_bits(0x0100 << 112 | u128::from(hash)))
 }
 
-/// The address that a URL's host is, when it is one.
+/// The address in a URL's host, if it is one.
 pub fn literal(host: &str) -> Option<IpAddr> {
     let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     bare.parse().ok()
@@ -256,14 +258,13 @@ fn canonical(host: &str) -> String {
     host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase()
 }
 
-/// Whether `host` can be looked up: labels of 1 to 63 bytes, 253 in all (RFC 1035 section 2.3.4). What a URL takes for a
-/// host need not be one.
+/// Whether `host` can be looked up: labels of 1 to 63 bytes, 253 in all (RFC 1035 section 2.3.4). A URL's host need
+/// not be such a name.
 fn is_name(host: &str) -> bool {
     host.is_ascii() && (1..=253).contains(&host.len()) && host.split('.').all(|label| (1..=63).contains(&label.len()))
 }
 
-/// The lookup of a probe's queries, which is none: the jobs of a shard are numbered from 1.
+/// The lookup number of a probe's queries, which no lookup has: the jobs of a shard are numbered from 1.
 const PROBE: u64 = 0;
-/// How often a question is asked of servers that are silent: they are waited for an eighth, a quarter and a half of
-/// `dns.timeout`.
+/// How often a question is sent to silent servers: the waits are an eighth, a quarter and a half of `dns.timeout`.
 const TRIES: u32 = 3;

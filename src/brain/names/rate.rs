@@ -1,17 +1,17 @@
-//! How fast name servers may be asked: `dns.rate_max`, as a bucket of tokens.
+//! The rate of queries to name servers: `dns.rate_max`, as a bucket of tokens.
 //!
-//! Decides: a query takes its token when it is made and is told from when on it may be sent, so those that wait stand in
-//! a row, first come first served, and whoever waits sleeps once. The bucket holds a tenth of a second's tokens, so
+//! Decides: a query takes its token when it is made, and learns from when on it may be sent. So waiting queries form
+//! a queue, first come first served, and each caller sleeps once. The bucket holds a tenth of a second's tokens, so
 //! queries that come together need not be spread out to the microsecond.
 //! Invariants: in any stretch of time `d` no more than `d` × rate + the bucket's tokens are sent.
-//! Limits: a token that is not used after all is lost. The row is as long as its callers let it become.
+//! Limits: an unused token is lost. The callers bound the queue.
 
 use ringcrawl_base::time::{Duration, Instant};
 
 /// One shard's share of the rate.
 #[derive(Debug)]
 pub struct QueryRate {
-    /// Time in which one token grows; zero: no cap.
+    /// Time in which one token accrues; zero: no cap.
     every: Duration,
     /// Time in which the bucket fills, less one token.
     slack: Duration,
@@ -29,7 +29,7 @@ impl QueryRate {
         QueryRate { every: Duration::from_nanos(nanos), slack, full_at: Instant::ZERO }
     }
 
-    /// Takes a token at `now`: from when on its query may be sent.
+    /// Takes a token at `now`. Returns from when on its query may be sent.
     pub fn turn(&mut self, now: Instant) -> Instant {
         if self.every.is_zero() {
             return now;
@@ -54,7 +54,7 @@ mod tests {
         let mut rate = QueryRate::new(100, 2);
         let turns: Vec<u64> = (0..8).map(|_| rate.turn(at(1_000)).since(at(0)).as_millis() as u64).collect();
         assert_eq!(turns, [1_000, 1_000, 1_000, 1_000, 1_000, 1_020, 1_040, 1_060]);
-        // Half of it has grown again.
+        // Half of the bucket has refilled.
         assert_eq!(
             [rate.turn(at(1_100)), rate.turn(at(1_100)), rate.turn(at(1_100))],
             [at(1_100), at(1_100), at(1_120)]
@@ -65,7 +65,7 @@ mod tests {
         assert!((0..1_000).all(|_| free.turn(at(7)) == at(7)));
     }
 
-    /// A bucket as one would draw it: tokens grow each `every`, and a query waits until there is one.
+    /// The textbook bucket: a token accrues each `every`, and a query waits until there is one.
     struct Bucket {
         tokens: u64,
         tokens_max: u64,

@@ -1,16 +1,15 @@
-//! Which name server is asked: pure, with the time as an argument.
+//! Which name server gets a query: pure, with the time as an argument.
 //!
-//! Decides: the first of `dns.servers` is asked, as resolv.conf means it: one cache sees all names. The next one where
-//! it does not answer a name, or answers with an error. One that fails [`FAILURES_MAX`] times in a row, by silence or
-//! REFUSED, rests, longer each time; after its rest one query tries it, and the others pass it by until that has
-//! been answered. SERVFAIL is the name's fault more often than the server's: it counts neither way.
-//! A server is asked with EDNS, for answers that do not fit in 512 bytes. Some servers, and what stands before them, refuse
-//! or drop such a query (RFC 6891 section 6.2.2 and 7). One that answers without EDNS what it did not answer with it, a few
-//! times and nothing with it in between, is asked without for [`PLAIN_FOR`]. Then one query tries EDNS, so
-//! a few lost packets cost no more than that.
-//! hickory's own pool is not used for this: it asks two servers for each name, or gives the first all the time there
-//! is, and takes a REFUSED for the answer, as often as it comes.
-//! Invariants: there is always a server to ask but those that are ruled out: when all rest, the one whose rest ends
+//! Decides: the first of `dns.servers` gets the query, as resolv.conf intends: one cache sees all names. The next one
+//! follows if the first does not answer a name, or answers with an error. A server that fails [`FAILURES_MAX`] times
+//! in a row, by silence or REFUSED, rests, longer each time. After its rest one query tries it, and the others skip
+//! it until that has been answered. SERVFAIL is the name's fault more often than the server's: it counts neither way.
+//! Queries use EDNS, for answers that do not fit in 512 bytes. Some servers and middleboxes refuse or drop such a
+//! query (RFC 6891 section 6.2.2 and 7). A server that answers only without EDNS, a few times in a row, gets queries
+//! without it for [`PLAIN_FOR`]. Then one query tries EDNS, so a few lost packets cost no more than that.
+//! hickory's own pool is not used for this: it queries two servers for each name, or gives the first all the time
+//! there is, and takes a REFUSED for the answer, every time.
+//! Invariants: there is always a server to query unless all are ruled out: when all rest, the one whose rest ends
 //! first; a rest is five minutes at most (RFC 2308 section 7.2).
 
 use ringcrawl_base::time::{Duration, Instant};
@@ -28,16 +27,16 @@ struct Server {
     edns: Edns,
 }
 
-/// What is known of how a server takes EDNS.
+/// What is known about a server's EDNS support.
 #[derive(Clone, Copy, Debug)]
 struct Edns {
-    /// It has answered with EDNS, or failed without as well, since it rested last: a failure has another cause.
+    /// It has answered with EDNS, or also failed without it, since it rested last: a failure has another cause.
     is_cleared: bool,
-    /// Queries that failed without EDNS as well, while nothing was known of it.
+    /// Queries that also failed without EDNS, while its support was unknown.
     failed_both_ways: u32,
-    /// Queries in a row that were answered without EDNS only.
+    /// Consecutive queries that were answered only without EDNS.
     plain_only: u32,
-    /// Until then it is asked without.
+    /// Until then its queries have no EDNS.
     plain_until: Instant,
 }
 
@@ -46,7 +45,7 @@ impl Edns {
 }
 
 impl Servers {
-    /// `count` servers of which nothing is known.
+    /// `count` servers about which nothing is known.
     pub fn new(count: usize) -> Servers {
         let server = Server { failures_in_row: 0, rests_until: Instant::ZERO, edns: Edns::UNKNOWN };
         Servers { servers: vec![server; count] }
@@ -62,10 +61,10 @@ impl Servers {
         self.servers.is_empty()
     }
 
-    /// Whom to ask at `now`, of those that `ruled_out` does not name.
+    /// The server to query at `now`, among those that `ruled_out` does not name.
     pub fn pick(&mut self, now: Instant, ruled_out: impl Fn(usize) -> bool) -> Option<usize> {
         let places = (0..self.servers.len()).filter(|place| !ruled_out(*place));
-        // The least is the first of those that do not rest.
+        // The minimum is the first server that does not rest.
         let place = places.min_by_key(|place| self.servers[*place].rests_until.max(now))?;
         let server = &mut self.servers[place];
         if server.failures_in_row >= FAILURES_MAX && server.rests_until <= now {
@@ -79,13 +78,13 @@ impl Servers {
         let edns = &mut self.servers[place].edns;
         let takes = edns.plain_until <= now;
         if takes && edns.plain_until > Instant::ZERO {
-            // The others wait for what comes of this one.
+            // The others wait for the result of this one.
             edns.plain_until = now + REST_MIN;
         }
         takes
     }
 
-    /// Whether a failure of the server at `place` may have been the answer to EDNS, and not to the question.
+    /// Whether a failure of the server at `place` may be due to EDNS, and not to the question.
     pub fn may_dislike_edns(&self, place: usize) -> bool {
         !self.servers[place].edns.is_cleared
     }
@@ -99,7 +98,7 @@ impl Servers {
         }
     }
 
-    /// The server at `place` answered without EDNS what it had not answered with it.
+    /// The server at `place` answered only without EDNS.
     pub fn answered_plain_only(&mut self, place: usize, now: Instant) {
         let edns = &mut self.servers[place].edns;
         (edns.plain_only, edns.failed_both_ways) = (edns.plain_only.saturating_add(1), 0);
@@ -108,8 +107,8 @@ impl Servers {
         }
     }
 
-    /// The server at `place` failed without EDNS in the same way as with it: that was not why, unless it has answered without before. Where
-    /// it `was_silent`, a packet may be lost, and one does not say it.
+    /// The server at `place` failed without EDNS in the same way as with it: EDNS was not the cause, unless it has
+    /// answered only without before. If it `was_silent`, a packet may be lost, so one such failure is not enough.
     pub fn failed_both_ways(&mut self, place: usize, was_silent: bool) {
         let edns = &mut self.servers[place].edns;
         edns.failed_both_ways = edns.failed_both_ways.saturating_add(if was_silent { 1 } else { BOTH_WAYS_MAX });
@@ -122,23 +121,23 @@ impl Servers {
         server.failures_in_row = server.failures_in_row.saturating_add(1);
         if let Some(doublings) = server.failures_in_row.checked_sub(FAILURES_MAX) {
             server.rests_until = now + (REST_MIN * (1 << doublings.min(10))).min(REST_MAX);
-            // What stands before it may have changed.
+            // A middlebox before it may have changed.
             (server.edns.is_cleared, server.edns.failed_both_ways) = (false, 0);
         }
     }
 }
 
-/// Failures in a row before a server rests: names whose own servers are silent come in rows, too.
+/// Failures in a row before a server rests: names whose own servers are silent also come in runs.
 const FAILURES_MAX: u32 = 8;
 const REST_MIN: Duration = Duration::from_secs(5);
 const REST_MAX: Duration = Duration::from_secs(300);
-/// How often in a row only a query without EDNS is answered before a server of which no more is known is asked without: one
-/// packet may be lost, or late. One that took EDNS needs [`FAILURES_MAX`].
+/// How often in a row a server must answer only without EDNS before its queries omit it, if nothing else is known:
+/// one packet may be lost, or late. A server that took EDNS needs [`FAILURES_MAX`].
 const PLAIN_ONLY_MAX: u32 = 2;
-/// How often a server is silent both ways before it is not asked both ways any more; one error is enough.
+/// How often a server is silent both ways before both ways are no longer tried; one error is enough.
 const BOTH_WAYS_MAX: u32 = 2;
-/// How long a server is asked without EDNS: a lost packet in so many minutes costs nothing, and a server that was mended is
-/// soon seen.
+/// How long a server's queries omit EDNS: a lost packet in that time costs nothing, and a repaired server is
+/// noticed soon.
 const PLAIN_FOR: Duration = Duration::from_secs(900);
 
 #[cfg(test)]
@@ -167,7 +166,7 @@ mod tests {
         servers.failed(0, at(0));
         assert_eq!(servers.pick(at(0), no), Some(1));
         assert_eq!(servers.pick(at(4), |place| place == 1), Some(2));
-        // Its rest is over: one asks, the others wait for what comes of it.
+        // Its rest has ended: one query tries it, the others wait for the result.
         assert_eq!([servers.pick(at(5), no), servers.pick(at(5), no)], [Some(0), Some(1)]);
         servers.failed(0, at(6));
         assert_eq!([servers.pick(at(15), no), servers.pick(at(16), no)], [Some(1), Some(0)]);
@@ -239,14 +238,14 @@ mod tests {
         }
         servers.answered_plain_only(0, at(1_803));
         assert!(!servers.takes_edns(0, at(1_803)), "but many do");
-        // Who fails either way is not asked both ways, until it rests.
+        // A server that fails both ways is not queried both ways until it rests.
         servers.failed_both_ways(1, true);
         assert!(servers.may_dislike_edns(1), "one packet may be lost");
         servers.failed_both_ways(1, true);
         assert!(!servers.may_dislike_edns(1));
         (0..FAILURES_MAX).for_each(|_| servers.failed(1, at(2_000)));
         assert!(servers.may_dislike_edns(1));
-        // It has answered without EDNS alone: that it fails once says nothing else.
+        // It has answered only without EDNS: one failure does not change that.
         let mut servers = Servers::new(1);
         servers.answered_plain_only(0, at(0));
         servers.failed_both_ways(0, true);

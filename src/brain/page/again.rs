@@ -1,8 +1,8 @@
-//! A response that was stored, looked through for links once more.
+//! A stored response, scanned for links again.
 //!
-//! Decides: it is read as when it came, by the configuration that is given, so that a plan from a crawl's directory has the links that
-//! crawl had. What was cut then is cut still.
-//! Limits: those of the configuration; the head may have a few fields more, as some are added when it is stored.
+//! Decides: it is read as when it came, with the given configuration, so that a plan from a crawl's directory has
+//! that crawl's links. What was cut then is still cut.
+//! Limits: those of the configuration; the head may have a few more fields, as some are added when it is stored.
 
 use super::PageReader;
 use crate::job::{FetchJob, JobKind};
@@ -13,8 +13,8 @@ use ringcrawl_http::{Decoder, Limits, Method, ResponseReader};
 use ringcrawl_url::{Url, UrlBatch};
 
 impl PageReader {
-    /// The links that go on, its redirect among them, of the response that `bytes`, head and payload, are to a request for `url`;
-    /// `None` where they are no HTTP/1.
+    /// The links that go on, a redirect included, of the response in `bytes` (head and payload) to a request for
+    /// `url`; `None` if they are not HTTP/1.
     pub fn links_of_stored(&self, url: &Url, bytes: &[u8]) -> Option<UrlBatch> {
         let limits = self.limits(JobKind::Page);
         let header_bytes_max = limits.header_bytes_max.saturating_add(ADDED_BYTES);
@@ -66,6 +66,6 @@ impl PageReader {
     }
 }
 
-/// Fields that a stored head may have besides those that came, and bytes of them.
+/// Fields that a stored head may have in addition to those that came, and their bytes.
 const ADDED: usize = 8;
 const ADDED_BYTES: usize = 4 << 10;

@@ -1,7 +1,7 @@
-//! What is wrong with a response that is kept all the same.
+//! Defects of a response that is kept all the same.
 //!
-//! Decides: which [`Blemish`]es it has; each is counted once a response, and what is a consequence of another is not
-//! counted beside it.
+//! Decides: which [`Blemish`]es it has. Each is counted once per response, and a consequence of another is not
+//! counted as well.
 
 use super::Page;
 use crate::job::JobKind;
@@ -18,7 +18,7 @@ impl Page<'_> {
         let ok = (200..300).contains(&fetched.status);
         let is_long_robots = !is_page && ok && fetched.body_bytes > robots_bytes_max as u64;
         let (cut, coding) = match self.cut() {
-            // No more of a robots.txt is wanted.
+            // The rest of the robots.txt is not wanted.
             None | Some(Blemish::LengthOverLimit | Blemish::BodyOverLimit) if is_long_robots => (None, None),
             cut => (cut, self.coding(cut)),
         };
@@ -38,7 +38,7 @@ impl Page<'_> {
         cut.into_iter().chain(coding).chain(others).for_each(|blemish| stats.blemish(blemish));
     }
 
-    /// Why the body is not all that the server had to say.
+    /// Why the body is not everything the server had to say.
     fn cut(&self) -> Option<Blemish> {
         let transaction = self.transaction;
         Some(match transaction.response.truncated? {
@@ -53,7 +53,7 @@ impl Page<'_> {
         })
     }
 
-    /// What is wrong with the content coding of a body that was `cut` on the wire, or was not.
+    /// The defect in the content coding of a body; `cut` is the defect of its transfer.
     fn coding(&self, cut: Option<Blemish>) -> Option<Blemish> {
         match (&self.decoded.problem, self.decoded.truncated) {
             (Some(CodingProblem::OverRatio), _) => Some(Blemish::DecodedOverRatio),
@@ -62,7 +62,7 @@ impl Page<'_> {
             (Some(CodingProblem::TooLarge), _) => cut.is_none().then_some(Blemish::BodyOverLimit),
             (Some(CodingProblem::Mislabelled), None) => Some(Blemish::CodingMislabelled),
             (Some(_), _) => Some(Blemish::CodingBroken),
-            // What was cut on the wire ends early in its coding, too.
+            // A body cut on the wire ends early in its coding, too.
             (None, Some(_)) if cut.is_none() => Some(Blemish::CodingBroken),
             (None, _) => None,
         }

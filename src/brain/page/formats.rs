@@ -1,10 +1,10 @@
 //! A page in other formats, which `rel=alternate` with a `type` leads to.
 //!
-//! Decides: which go on (`links.alternates`). A blog names four of them in each post: a feed of its comments, how to embed it twice,
-//! and its JSON; they say what the page says, and were half of all requests. A feed of a list is worth its fetch: it names
-//! pages. So by default the feeds go on that the front of a site or section names, as far as its address and its other formats
-//! tell. A site's own feed is named by all of its pages, the front too.
-//! Invariants: pure; of a page without other formats nothing is looked at.
+//! Decides: which of them go on (`links.alternates`). A blog names four of them in each post: a feed of its comments,
+//! how to embed it twice, and its JSON. They repeat the page, and were half of all requests. A feed of a list is
+//! worth its fetch, because it names pages. So by default only feeds go on that the front of a site or section names,
+//! judged by its address and its other formats. All pages of a site name the site's own feed, the front too.
+//! Invariants: pure; a page without other formats costs nothing.
 //! Limits: a post whose address is short and has no digit, and which cannot be embedded, counts as a section.
 
 use crate::hops::Hops;
@@ -15,10 +15,10 @@ use ringcrawl_url::{HashedUrls, Url};
 /// The other formats of one page.
 pub struct Alternates {
     wanted: Wanted,
-    /// They wait until all of the page is known.
+    /// Feeds wait until the whole page is known.
     feeds: HashedUrls,
     left_out: u64,
-    /// It says how it is embedded elsewhere, as an item does.
+    /// The page says how to embed it elsewhere, as an item does.
     is_item: bool,
 }
 
@@ -28,7 +28,7 @@ impl Alternates {
         Alternates { wanted, feeds: HashedUrls::new(), left_out: 0, is_item: false }
     }
 
-    /// Whether one of this format may go on; counts those that do not.
+    /// Whether an alternate of this format may go on; counts those that do not.
     pub fn admit(&mut self, format: Format) -> bool {
         self.is_item |= format == Format::Oembed;
         let admitted = match self.wanted {
@@ -40,7 +40,7 @@ impl Alternates {
         admitted
     }
 
-    /// Whether it is decided at the page's end if one of this format goes on.
+    /// Whether an alternate of this format is decided on at the page's end.
     pub fn waits(&self, format: Format) -> bool {
         self.wanted == Wanted::Feeds && format == Format::Feed
     }
@@ -54,40 +54,40 @@ impl Alternates {
         is_new
     }
 
-    /// The feeds that go on of the page at `url`, so far from a seed, and how many of all do not.
+    /// The feeds that go on from the page at `url`, at `hops` from a seed, and how many alternates do not.
     pub fn of_page(self, url: &Url, hops: Hops) -> (HashedUrls, u64) {
         let lists = self.feeds.is_empty() || hops.links() == 0 || !self.is_item && is_of_list(url) || is_front(url);
         if lists { (self.feeds, self.left_out) } else { (HashedUrls::new(), self.left_out + self.feeds.len() as u64) }
     }
 }
 
-/// Feeds of a page that may go on: more are those of a page made of nothing else.
+/// Feeds of a page that may go on: a page with more is made of nothing else.
 const FEEDS_MAX: usize = 64;
 
 fn is_front(url: &Url) -> bool {
     names(url).is_some_and(|mut names| names.next().is_none())
 }
 
-/// Whether the address is one of a list, such as `/news/` or `/topic/trains`: it is short, and its names are neither numbered nor
-/// whole titles.
+/// Whether the address looks like a list, such as `/news/` or `/topic/trains`: it is short, and its names are neither
+/// numbered nor whole titles.
 fn is_of_list(url: &Url) -> bool {
     names(url).is_some_and(|names| names.enumerate().all(|(depth, name)| depth < NAMES_MAX && !is_item(name)))
 }
 
-/// The names that a path consists of, without that of an index page; none of what has a query.
+/// The names in a path, without that of an index page; none if there is a query.
 fn names(url: &Url) -> Option<impl Iterator<Item = &str>> {
     let path = url.path_and_query();
     let is_index = |name: &str| matches!(name.split_once('.'), Some(("index" | "default", _)));
     (!path.contains('?')).then(|| path.split('/').filter(move |name| !name.is_empty() && !is_index(name)))
 }
 
-/// Whether this names one thing: it has a digit, as dates and numbers have, an ending, or four words.
+/// Whether this names one thing: it has a digit, as in dates and numbers, an ending, or four words.
 fn is_item(name: &str) -> bool {
     let mut bytes = name.bytes();
     let mut joints = 0;
     while let Some(byte) = bytes.next() {
         match byte {
-            // What is escaped are letters of other alphabets.
+            // Escapes are letters of other alphabets.
             b'%' => drop(bytes.nth(1)),
             b'0'..=b'9' | b'.' => return true,
             b'-' | b'_' | b'+' => joints += 1,

@@ -1,10 +1,10 @@
 //! The links of a response.
 //!
-//! Decides: which way links are looked for in it, by what it is and what the configuration wants; what header fields say
-//! counts for every document, its body's links only for those that are read. Of robots.txt it is the sitemaps. What was named as a
-//! sitemap (`Hops::is_sitemap`) is judged by its bytes, whatever the server says that it is.
-//! What a page of HTML embeds is taken, too, where that is configured; not of what was fetched as an embed itself, as such a chain
-//! would have no end that a depth bounds.
+//! Decides: how to search it for links, by what it is and what the configuration wants. Header fields count for every
+//! document, links in the body only for documents that are read. For robots.txt it is the sitemaps. A response named
+//! as a sitemap (`Hops::is_sitemap`) is judged by its bytes, whatever the server says that it is.
+//! What an HTML page embeds is taken too, if configured. Documents fetched as an embed are excepted, because no depth
+//! would bound such a chain.
 //! Invariants: no more than a [`Budget`] of links a response.
 //! Leaves to others: which links are followed (`shard`), what becomes of advice against them ([`super`]).
 
@@ -23,35 +23,36 @@ pub struct PageLink<'a> {
     pub kind: Kind,
     /// Where it leads.
     pub url: &'a str,
-    /// The page embeds what is there.
+    /// The page embeds it.
     pub is_embed: bool,
     /// Its `rel` advises against it.
     pub is_advised_against: bool,
-    /// Of the page itself, what it leads to.
+    /// The format, if it leads to the page itself in another format.
     pub format: Format,
-    /// A URL that was not given before has room.
+    /// Whether there is room for a URL that was not given before.
     pub has_room: bool,
 }
 
-/// What is looked through.
+/// The response to scan.
 pub struct Response<'a> {
     /// Its header fields.
     pub headers: &'a http::Headers,
-    /// What its Content-Type fields say together.
+    /// The combined value of its Content-Type fields.
     pub content_type: Option<&'a [u8]>,
     /// After content decoding.
     pub body: &'a [u8],
 }
 
 impl<'a> PageLink<'a> {
-    /// One of which nothing more is said.
+    /// A link without further properties.
     fn plain(kind: Kind, url: &'a str, has_room: bool) -> PageLink<'a> {
         PageLink { kind, url, is_embed: false, is_advised_against: false, format: Format::Page, has_room }
     }
 }
 
-/// Gives the links of a page's response to `out`, which says whether one is new to it, and takes none that is new where there is no
-/// room. Returns what was found, `None` when it is no document that is looked through, and what those that were dropped were beyond.
+/// Gives the links in a page's response to `out`, which returns whether one is new to it; where there is no room it
+/// takes no new ones. Returns what was found, `None` for a document that is not scanned, and the limits that dropped
+/// links exceeded.
 pub fn page(
     job: &FetchJob,
     response: &Response,
@@ -72,7 +73,7 @@ pub fn page(
             (document, unpacked) = (listing, text);
         }
     } else if document == Document::Gzip && config.links.documents != Documents::Html {
-        // Most of these files are archives: their beginning tells.
+        // Most of these files are archives; the beginning shows it.
         let limits = config.fetch.limits();
         let beginning =
             http::gunzip(body, &http::Limits { body_bytes_max: limits.body_bytes_max.min(4_096), ..limits });
@@ -94,7 +95,7 @@ pub fn page(
                 found = Some(*summary);
             }
             Xml::Html => document = Document::Html,
-            // It was named as a sitemap, and is a page.
+            // It was named as a sitemap, but is a page.
             Xml::Other if said == Document::Html => document = said,
             Xml::Other => {}
         }
@@ -159,9 +160,9 @@ pub fn page(
     (found, budget.exceeded())
 }
 
-/// What was named as a sitemap and is one by its bytes, which may be packed twice: by whoever made the file, and by a server that packs all
-/// files. The sitemaps protocol (sitemaps.org, "Sitemap file location", "Other Sitemap formats") knows XML and text with a URL a line,
-/// each maybe in gzip, and no media types: servers send any.
+/// A document that was named as a sitemap and is one by its bytes. It may be packed twice: by the author of the file,
+/// and by a server that packs all files. The sitemaps protocol (sitemaps.org, "Sitemap file location", "Other Sitemap
+/// formats") defines XML and text with a URL a line, each maybe in gzip, but no media types: servers send any.
 fn sitemap<'a>(body: &'a [u8], limits: &http::Limits) -> Option<(Document, Cow<'a, [u8]>)> {
     let mut text: Cow<[u8]> = body.into();
     for _ in 0..PACKED_MAX {
@@ -176,7 +177,7 @@ fn sitemap<'a>(body: &'a [u8], limits: &http::Limits) -> Option<(Document, Cow<'
     }
 }
 
-/// Whether the first line is a URL, as that of a text that lists URLs is.
+/// Whether the first line is a URL, as in a text that lists URLs.
 fn begins_as_url(text: &[u8]) -> bool {
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text).trim_ascii_start();
     [&b"http://"[..], b"https://"]
@@ -184,7 +185,7 @@ fn begins_as_url(text: &[u8]) -> bool {
         .any(|scheme| text.get(..scheme.len()).is_some_and(|beginning| beginning.eq_ignore_ascii_case(scheme)))
 }
 
-/// How often a sitemap may be packed.
+/// How many times a sitemap may be packed.
 const PACKED_MAX: usize = 2;
 
 /// Gives the sitemaps that robots.txt names to `out`, where they are wanted.

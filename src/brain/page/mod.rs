@@ -1,21 +1,24 @@
-//! What is made of a response: decoded, looked through for links, judged, and planned as records.
+//! Responses are decoded, scanned for links, judged, and planned as records.
 //!
-//! Decides: what is kept of a response, which of its links go on, what is wrong with it, what it is like, and what a record
-//! says of it.
+//! Decides: what is kept of a response, which of its links go on, its defects, what it resembles, and what a record
+//! says about it.
 //! Pure: bytes and limits in, facts out, so the simulator reads pages as production does.
-//! A link that its own `rel` or the page advises against is deferred, dropped or nothing of the kind, as `links.nofollow` and
-//! `links.from_noindex` say; a page that links to another without such advice, too, advises against nothing.
-//! Which of its other formats go on, [`formats`] says.
-//! What a page embeds goes on behind its links, before those that are advised against: a URL that is both is a link where the scope
-//! allows that, and an embed otherwise.
-//! A sitemap index stands for its sitemaps as a redirect does for its target: they have its depth and one redirect more, so that
-//! indexes without end come to `links.sitemap_nesting_max`, and pages in sitemaps are as deep whether there is an index or not.
-//! A refresh of a seed's page is a redirect of it: `<meta http-equiv=refresh>` is how sites without a server's settings move.
-//! Invariants: of a page at most `links.page_links_max` links in `links.page_link_bytes_max` bytes go on, each once, of a sitemap
-//! `links.sitemap_links_max` in `links.sitemap_link_bytes_max`; a robots.txt is parsed once.
-//! A short response is read in its shard's own turn, a long one beside it ([`reading`]).
-//! Leaves to others: sockets (`fetch`), parsing (`http`, `html`, `robots`), where records lie (`warc`), which links are
-//! followed (`shard`).
+//! A link that its own `rel` or the page advises against is deferred, dropped or treated like others, as
+//! `links.nofollow` and `links.from_noindex` say. If the page also links to the same URL without such advice, that
+//! advice does not count.
+//! [`formats`] decides which of its other formats go on.
+//! Embeds go on behind the links, but before the links that are advised against. A URL that is both is a link where
+//! the scope allows that, and an embed otherwise.
+//! A sitemap index stands for its sitemaps as a redirect does for its target: they have its depth and one redirect
+//! more. So endless indexes run into `links.sitemap_nesting_max`, and pages in sitemaps are as deep with an index as
+//! without.
+//! A refresh on a seed's page is a redirect: `<meta http-equiv=refresh>` is how sites without access to server
+//! settings move.
+//! Invariants: of a page at most `links.page_links_max` links in `links.page_link_bytes_max` bytes go on, each once,
+//! of a sitemap `links.sitemap_links_max` in `links.sitemap_link_bytes_max`; a robots.txt is parsed once.
+//! A short response is read in its shard's own turn, a long one in parallel to it ([`reading`]).
+//! Leaves to others: sockets (`fetch`), parsing (`http`, `html`, `robots`), where records lie (`warc`), which links
+//! are followed (`shard`).
 
 mod again;
 mod blemishes;
@@ -66,19 +69,19 @@ pub struct Page<'a> {
     job: &'a FetchJob,
     transaction: &'a Transaction,
     decoded: Decoded<'a>,
-    /// What its Content-Type fields say together.
+    /// The combined value of its Content-Type fields.
     content_type: Option<Cow<'a, [u8]>>,
-    /// What was found in it; `None` when it is no document that is looked through.
+    /// What was found in it; `None` for a document that is not scanned.
     summary: Option<Summary>,
-    /// What is said about its use.
+    /// What it and its site say about its use.
     said: Said,
-    /// By which near duplicates are known; `None` when nobody asks, or it is no page with text.
+    /// The fingerprint for near duplicates; `None` if it is not wanted, or if this is not a page with text.
     simhash: Option<u64>,
-    /// Whether it goes into a segment.
+    /// Whether it is stored in a segment.
     is_stored: bool,
-    /// Whether its content codings are undone there.
+    /// Whether it is stored with its content codings undone.
     is_stored_decoded: bool,
-    /// Which records there are besides.
+    /// The kinds of additional records.
     kinds: RecordKinds,
     /// Whether its metadata record has the fingerprint.
     has_simhash: bool,
@@ -86,12 +89,13 @@ pub struct Page<'a> {
 }
 
 impl PageReader {
-    /// A reader with the limits and wishes of `config`.
+    /// A reader with the limits and options of `config`.
     pub fn new(config: Arc<Config>) -> PageReader {
         PageReader { config, scope: Scope::default(), rng_seed: 0 }
     }
 
-    /// The same reader, of a crawl with a scope: it says of which pages links are taken, and which are stored.
+    /// The same reader in a crawl with a scope, which decides which pages' links are taken and which pages are
+    /// stored.
     pub fn within(self, scope: Scope) -> PageReader {
         PageReader { scope, ..self }
     }
@@ -101,7 +105,7 @@ impl PageReader {
         PageReader { rng_seed, ..self }
     }
 
-    /// Another scope is in force.
+    /// Replaces the scope.
     pub fn set_scope(&mut self, scope: Scope) {
         self.scope = scope;
     }
@@ -125,7 +129,7 @@ impl PageReader {
         }
     }
 
-    /// What is in a response, whose content is `decoded`.
+    /// Finds what is in a response with the content `decoded`.
     fn find<'a>(
         &self,
         job: &'a FetchJob,
@@ -194,8 +198,8 @@ impl PageReader {
             Sitemaps::Robots => self.config.links.sitemap_link_bytes_max,
         };
         let (mut nested_too_deep, nesting_max) = (0, self.config.links.sitemap_nesting_max);
-        // None that is too long to be followed: a long base and ten thousand short references would make a page into
-        // hundreds of megabytes.
+        // Only URLs that are short enough to be followed: otherwise a long base and ten thousand short references
+        // would turn a page into hundreds of megabytes.
         let hash = |url: &str| fingerprint(self.rng_seed, url);
         let mut keep = |links: &mut HashedUrls, kind: Kind, hops: Hops, (url, fingerprint): (&str, u64)| {
             let bytes_left = if kind.is_of_sitemap() { &mut sitemap_bytes_left } else { &mut bytes_left };
@@ -213,9 +217,9 @@ impl PageReader {
         if let (JobKind::Page, Some(target)) = (job.kind, &fetched.redirect) {
             keep(&mut fetched.links, Kind::Link, hops.redirect(), (target.as_str(), hash(target.as_str())));
         }
-        // What a wall links to is its own.
+        // The links of a wall are its own.
         if (200..300).contains(&fetched.status) && fetched.wall.is_none() {
-            // Menus and headings name the same pages again: each goes on once.
+            // Menus and headings name the same pages repeatedly: each goes on once.
             let mut repeats = Repeats::new();
             let links = &mut fetched.links;
             let body: &[u8] = &decoded.bytes;
@@ -224,7 +228,7 @@ impl PageReader {
                 let (mut advised_against, mut repeats_of_those) = (HashedUrls::new(), None);
                 let (mut embeds, mut repeats_of_embeds) = (HashedUrls::new(), None);
                 let mut alternates = Alternates::new(self.config.links.alternates);
-                // A slideshow is no way of redirects: what would be one too many is a link.
+                // A slideshow is not a redirect chain: the one redirect too many counts as a link.
                 let mut leads_on = hops.is_seed() && hops.redirects() < self.config.scope.redirects_max;
                 let drops_advised_against = self.config.links.nofollow == AdvisedAgainst::Obey;
                 let mut out = |link: PageLink| {
@@ -237,11 +241,12 @@ impl PageReader {
                     let is_other_format = format != Format::Page;
                     let hops = match kind {
                         _ if is_embed => hops.embed(),
-                        // Of several the first one counts (HTML standard, "shared declarative refresh steps").
+                        // Only the first one counts (HTML standard, "shared declarative refresh steps").
                         Kind::Refresh if std::mem::take(&mut leads_on) => hops.redirect(),
-                        // What is embedded is no way to sitemaps: they would be embeds of others' choice, wherever they are.
+                        // An embed does not lead to sitemaps: they would be embeds chosen by others, wherever they
+                        // are.
                         Kind::Sitemap if !hops.is_embed() => hops.redirect().sitemap(),
-                        // Its weight begins lower: most say what the page says.
+                        // Its weight starts lower: most repeat the page.
                         _ if is_other_format && is_of_host(url, job.url.host()) => hops.link().deferred(),
                         _ => hops.link(),
                     };
@@ -299,7 +304,7 @@ impl PageReader {
                 };
                 let mut rules = Rules::parse(body, self.config.agent.token(), self.config.robots.body_bytes_max);
                 links::sitemaps(job, &rules.take_sitemaps(), &self.config, &mut out);
-                // Bytes in a coding that nobody could undo are no rules, and say nothing of what is allowed.
+                // Bytes whose coding could not be undone are not rules, and say nothing about what is allowed.
                 let is_text = decoded.problem.is_none() || std::str::from_utf8(body).is_ok();
                 fetched.rules = is_text.then_some(rules);
             }
@@ -318,15 +323,15 @@ impl PageReader {
         fetched.dropped = (dropped > 0).then(|| (dropped, exceeded.unwrap_or_else(by_bytes)));
     }
 
-    /// What a page that says `summary` wants to become of its links; `None`: it says nothing.
+    /// What a page with `summary` wants done with its links; `None`: it does not say.
     fn advice(&self, summary: Option<&Summary>, now: UnixTime) -> Option<AdvisedAgainst> {
         let (links, summary) = (&self.config.links, summary?);
         let nofollow = summary.robots.nofollow.then_some(links.nofollow);
         nofollow.max(summary.robots.is_noindex(now).then_some(links.from_noindex))
     }
 
-    /// Does to the links of a page of `host` what is configured for those that are advised against. Only links to the host itself are
-    /// deferred: a URL that is deferred stays so, and nobody is to have another's pages wait.
+    /// Applies the configured action to links of a page on `host` that are advised against. Only links to the host
+    /// itself are deferred: a deferred URL stays so, and no page may delay another host's pages.
     fn take_advice(&self, advice: Option<AdvisedAgainst>, host: &str, links: &mut HashedUrls, stats: &mut Totals) {
         match advice {
             None | Some(AdvisedAgainst::Ignore) => {}
@@ -346,8 +351,8 @@ impl PageReader {
         }
     }
 
-    /// Finds the fingerprint of a page that is stored with it, and the sample of one that is examined. Bytes in a coding that nobody
-    /// could undo are no text.
+    /// Finds the fingerprint of a page that is stored with it, and the sample of one that is examined. Bytes whose
+    /// coding could not be undone are not text.
     fn read_text(&self, page: &mut Page<'_>) {
         let is_recorded = self.config.store.simhash == Simhash::On && page.kinds.metadata && page.is_stored;
         let is_examined = page.job.is_examined;
@@ -356,7 +361,7 @@ impl PageReader {
         }
         let _stage = stage::enter(Stage::Store);
         let body: &[u8] = &page.decoded.bytes;
-        // A packed sitemap or list of URLs is none.
+        // A packed sitemap or list of URLs is not an archive.
         let may_be_archive = is_examined && page.summary.is_none() && page.fetched.links.is_empty();
         page.fetched.is_archive = may_be_archive && {
             let said = page.content_type.as_deref().map(String::from_utf8_lossy);
@@ -376,7 +381,7 @@ impl PageReader {
         };
     }
 
-    /// Bytes of links that may go on of a response of `wire_bytes` bytes.
+    /// The limit in bytes for links that may go on from a response of `wire_bytes` bytes.
     fn link_bytes_max(&self, wire_bytes: u64) -> usize {
         let config = &self.config.links;
         let by_ratio = usize::try_from(wire_bytes).unwrap_or(usize::MAX).saturating_mul(config.page_link_ratio_max);
@@ -385,12 +390,12 @@ impl PageReader {
 }
 
 impl Page<'_> {
-    /// What the frontier needs of it.
+    /// The part of it that the frontier needs.
     pub fn into_fetched(self) -> Fetched {
         self.fetched
     }
 
-    /// Whether its bytes are text in an encoding that the words of a page are found in.
+    /// Whether its bytes are text in an encoding in which we can find words.
     fn is_readable(&self) -> bool {
         match self.decoded.problem {
             None | Some(CodingProblem::TooLarge | CodingProblem::OverRatio | CodingProblem::Mislabelled) => {
@@ -400,7 +405,7 @@ impl Page<'_> {
         }
     }
 
-    /// Whether it is a page in the sense of the counters: the body of a 2xx response that is no wall.
+    /// Whether the counters treat it as a page: the body of a 2xx response that is not a wall.
     pub fn is_page(&self) -> bool {
         self.job.kind == JobKind::Page && (200..300).contains(&self.fetched.status) && self.fetched.wall.is_none()
     }
@@ -427,7 +432,7 @@ fn decode<'a>(decoder: &'a mut Decoder, response: &'a http::Response, limits: &h
     decoder.decode(&response.headers, &response.body, limits)
 }
 
-/// Whether a canonical URL is one of this host.
+/// Whether a canonical URL belongs to this host.
 fn is_of_host(url: &str, host: &str) -> bool {
     let behind = url.split_once("://").map_or("", |(_, behind)| behind);
     behind.strip_prefix(host).is_some_and(|rest| rest.starts_with(['/', ':']))

@@ -1,10 +1,11 @@
-//! What a body is, by its first bytes.
+//! The type of a body, by its first bytes.
 //!
-//! Decides: the value of WARC-Identified-Payload-Type (WARC 1.1 section 5.16): HTML and XML by their first tag, whatever the
-//! server says; text where there is no byte that is in no text (WHATWG MIME Sniffing section 7.1), which is HTML if the
-//! server says so; what else has a signature by that. Tools that need the type would look for themselves at each record that does not tell it.
+//! Decides: the value of WARC-Identified-Payload-Type (WARC 1.1 section 5.16). HTML and XML are recognized by their
+//! first tag, whatever the server says. A body without any byte that text never contains (WHATWG MIME Sniffing
+//! section 7.1) is text, or HTML if the server says so. Anything else is recognized by its signature. Tools that need
+//! the type would have to inspect each record that lacks the field.
 //! Why a library: signatures are many, and change.
-//! Limits: the first [`HEAD_BYTES`] bytes are looked at; XML is not told apart any further.
+//! Limits: only the first [`HEAD_BYTES`] bytes count; XML is not subdivided any further.
 
 use ringcrawl_html as html;
 
@@ -29,8 +30,8 @@ pub fn identify(content: &[u8], said: &str) -> Option<&'static str> {
     })
 }
 
-/// Whether a body packs files that stand elsewhere, by its signature. Of zip, which is also the form of documents, books and programs,
-/// the server's word or the name in the URL is needed besides.
+/// Whether a body packs files that are available elsewhere, by its signature. Documents, books and programs are zip
+/// files too, so for zip the server's media type or the name in the URL must also match.
 pub fn is_archive(content: &[u8], said: Option<&str>, path_and_query: &str) -> bool {
     let head = content.get(..HEAD_BYTES).unwrap_or(content);
     let is_zip = || {
@@ -60,27 +61,27 @@ const ARCHIVES: &[&str] = &[
     "application/zstd",
 ];
 
-/// HTML need not begin with a tag, and the tags by which it is known are few.
+/// HTML need not begin with a tag, and only few tags identify it.
 fn says_html(said: &str) -> bool {
     let essence = html::essence(said.as_bytes());
     essence.eq_ignore_ascii_case(b"text/html") || essence.eq_ignore_ascii_case(b"application/xhtml+xml")
 }
 
-/// Signatures that a text may have and that hardly any text has by chance. Two letters are none, and neither is what stands
-/// somewhere on the page: a manual of PDF is no PDF.
+/// Signatures in text that hardly any other text has by chance. Two letters are not enough, and neither is a
+/// signature further down: a manual of PDF is not a PDF.
 fn has_text_signature(head: &[u8]) -> bool {
     [&b"%PDF-"[..], b"%!PS-Adobe-", b"{\\rtf", b"GIF87a", b"GIF89a", b"BEGIN:VCARD"]
         .iter()
         .any(|it| head.starts_with(it))
 }
 
-/// UTF-16 holds zeros, and begins with its mark.
+/// UTF-16 contains zeros, and begins with its mark.
 fn is_text(head: &[u8]) -> bool {
     let is_utf16 = head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff");
     is_utf16 || !head.iter().any(|byte| matches!(byte, 0..=8 | 0x0b | 0x0e..=0x1a | 0x1c..=0x1f))
 }
 
-/// As many as WHATWG MIME Sniffing section 5.2 looks at.
+/// The number that WHATWG MIME Sniffing section 5.2 inspects.
 const HEAD_BYTES: usize = 1445;
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! What is said about the use of a page, by itself and by its site's robots.txt.
+//! What a page and its site's robots.txt say about the use of the page.
 //!
-//! Decides: all that is said counts, the stricter where two differ ([`ringcrawl_base::preferences`]); the place that is nearest to the page
-//! names the licence and the conditions: a header field, then the page, then robots.txt. What is said of an image's own use for
-//! training (`noimageai`) is said by the image; said by a page it is about images, which are other URLs.
-//! Invariants: pure; nothing is fetched for it, and `/.well-known/tdmrep.json` is never asked for.
+//! Decides: all statements count, the stricter where two differ ([`ringcrawl_base::preferences`]). The source nearest
+//! to the page names the licence and the conditions: a header field, then the page, then robots.txt. An image itself
+//! speaks about its use for training (`noimageai`); on a page this is about images, which are other URLs.
+//! Invariants: pure; it triggers no fetch, and `/.well-known/tdmrep.json` is never requested.
 //! Limits: addresses of 512 bytes; longer ones are left out, and the page still counts as licensed.
 
 use ringcrawl_base::preferences::{Preferences, Use};
@@ -12,7 +12,7 @@ use ringcrawl_http::Headers;
 use ringcrawl_robots::Usage;
 use ringcrawl_url::{Url, text_of_bytes};
 
-/// What is said.
+/// The statements.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Said {
     /// By categories.
@@ -24,8 +24,8 @@ pub struct Said {
 }
 
 impl Said {
-    /// What is said of the response to `url` with these fields, which is an image or is none, whose body says `summary`, where
-    /// robots.txt says `usage`.
+    /// The statements about the response to `url` with these fields, an image or not, whose body yields `summary`,
+    /// and whose robots.txt says `usage`.
     pub fn of(url: &Url, headers: &Headers, is_image: bool, summary: Option<&Summary>, usage: Option<&Usage>) -> Said {
         let mut said = Said::default();
         // Fields of one name are one list (RFC 9651 section 4.2).
@@ -73,7 +73,7 @@ impl Said {
     }
 }
 
-/// What may stand in a record.
+/// Whether it may appear in a record.
 fn is_address(text: &str) -> bool {
     text.len() <= ADDRESS_BYTES_MAX && !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())
 }

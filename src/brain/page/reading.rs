@@ -1,11 +1,12 @@
-//! A long response, read beside its shard.
+//! A long response, read in parallel to its shard.
 //!
-//! Decides: what is short enough for the shard's own turn ([`PageReader::read_short`]): `fetch.short_bytes_max` bytes as
-//! they came, [`DECODED_TIMES`] times as many as content, one coding at most, and no gzip file. Whatever such a response
-//! holds, it is read within 20 ms. Every other one is a [`LongResponse`], which the hands carry out where it holds up nobody.
+//! Decides: what is short enough for the shard's own turn ([`PageReader::read_short`]): `fetch.short_bytes_max` bytes
+//! as they came, [`DECODED_TIMES`] times as many as content, one coding at most, and no gzip file. Whatever such a
+//! response holds, reading it takes at most 20 ms. All others are [`LongResponse`]s, which the hands read where they
+//! hold up no shard.
 //! Why bytes: they are known before the work is done, and the same for every machine and run.
-//! Invariants: pure; a [`LongResponse`] comes to what the shard would have made of the response itself.
-//! Leaves to others: where it is done (`pump`), what comes of it (`shard`).
+//! Invariants: pure; a [`LongResponse`] yields what the shard would have made of the response itself.
+//! Leaves to others: where it is read (`pump`), what comes of it (`shard`).
 
 use super::{Page, PageReader, decode};
 use crate::job::FetchJob;
@@ -17,13 +18,13 @@ use ringcrawl_base::time::UnixTime;
 use ringcrawl_http::{self as http, Decoder};
 use ringcrawl_warc::{CaptureWriter, Names, Records, StoreError};
 
-/// A response that is to be read, with all that is needed for it.
+/// A response to read, with everything that this needs.
 #[derive(Clone, Debug)]
 pub struct LongResponse {
     job: FetchJob,
     transaction: Box<Transaction>,
     reader: PageReader,
-    /// For its records.
+    /// The names for its records.
     names: Names,
 }
 
@@ -35,7 +36,7 @@ pub struct PageRead {
     pub fetched: Fetched,
     /// What was counted.
     pub stats: Totals,
-    /// Whether it is a page in the sense of the counters.
+    /// Whether the counters treat it as a page.
     pub is_page: bool,
     /// Its records, if it is stored.
     pub records: Option<Result<Records, StoreError>>,
@@ -57,7 +58,8 @@ impl PageReader {
         }
         let limits = self.limits(job.kind);
         let content_bytes_max = bytes_max.saturating_mul(DECODED_TIMES).min(limits.body_bytes_max);
-        // Who claims to be long need not be read as far as that to be believed; who lies is read elsewhere, too.
+        // A response that claims to be long is believed before it is read that far; one that lies is read elsewhere,
+        // too.
         if http::claimed_bytes(&response.headers, &response.body) >= content_bytes_max as u64
             && content_bytes_max < limits.body_bytes_max
         {
@@ -71,7 +73,7 @@ impl PageReader {
         Some(self.find(job, transaction, decoded, stats))
     }
 
-    /// The response to `job`, to be read elsewhere; its records get these names.
+    /// Packs the response to `job`, to be read elsewhere; its records get these names.
     pub fn reading(&self, job: FetchJob, transaction: Box<Transaction>, names: Names) -> Box<LongResponse> {
         Box::new(LongResponse { job, transaction, reader: self.clone(), names })
     }
@@ -91,14 +93,14 @@ impl LongResponse {
         PageRead { fetched, stats, is_page, records, reading: self }
     }
 
-    /// What was fetched.
+    /// The job that was fetched.
     pub fn job(&self) -> &FetchJob {
         &self.job
     }
 }
 
 impl PageRead {
-    /// What was fetched.
+    /// The job that was fetched.
     pub fn job(&self) -> &FetchJob {
         &self.reading.job
     }
@@ -108,13 +110,13 @@ impl PageRead {
         self.reading.transaction.started
     }
 
-    /// To be read once more, for other names.
+    /// Packs it to be read again, with other names.
     pub fn again(self, names: Names) -> Box<LongResponse> {
         Box::new(LongResponse { names, ..*self.reading })
     }
 }
 
-/// How many times as long as short bytes that came their content may be.
+/// The most that content may exceed the short bytes that came, as a factor.
 const DECODED_TIMES: usize = 4;
-/// How a gzip file begins: its content is looked through, too.
+/// How a gzip file begins: its content is scanned, too.
 const GZIP: &[u8] = &[0x1f, 0x8b];

@@ -1,7 +1,7 @@
 //! What a segment keeps of a response.
 //!
-//! Decides: the fields of the metadata record, named as Heritrix names them where it has them, so that tools know them;
-//! that the body is stored as it came, or by `store.body` decoded where decoding worked.
+//! Decides: the fields of the metadata record, with Heritrix's names where it has them, so that tools know them. The
+//! body is stored as it came, or with `store.body` decoded where decoding worked.
 //! Leaves to others: the bytes of records (`warc`).
 
 use super::Page;
@@ -11,7 +11,7 @@ use ringcrawl_http::Framing;
 use ringcrawl_warc::{Capture, head::Undone, write_field, write_number};
 
 impl Page<'_> {
-    /// Gives the capture to `take`, when there is one to be stored.
+    /// Gives the capture to `take`, if there is one to store.
     pub fn store<T>(&self, take: impl FnOnce(&Capture<'_>) -> T) -> Option<T> {
         if !self.is_stored {
             return None;
@@ -33,7 +33,7 @@ impl Page<'_> {
             body: if is_coded && !is_undone { &response.body } else { &decoded.bytes },
             undone: Undone { transfer: response.framing == Framing::Chunked, content: is_undone },
             is_coded: is_coded && !is_undone,
-            // Content that is cut is no part of what is stored as it came.
+            // A cut in the content does not affect what is stored as it came.
             truncated: if is_coded && !is_undone { response.truncated } else { fetched.truncated },
             metadata: &metadata,
             status: response.status,
@@ -105,5 +105,5 @@ impl Page<'_> {
     }
 }
 
-/// As many as nearly every metadata record has.
+/// Enough for nearly every metadata record.
 const METADATA_BYTES: usize = 256;

@@ -98,7 +98,7 @@ fn a_url_counts_once_however_often_a_page_names_it() {
     assert_eq!(of("application/rss+xml", &feed, 2), (2, 0));
 }
 
-/// What was dropped is told with what it was beyond.
+/// Dropped links are counted under the limit that they exceeded.
 #[test]
 fn drops_name_their_limit() {
     let page = job(JobKind::Page, "http://a.test/");
@@ -122,7 +122,7 @@ fn drops_name_their_limit() {
     }
 }
 
-/// What header fields say is said of every document, as by a page.
+/// Header fields apply to every document, like statements in a page.
 #[test]
 fn refreshes_and_robots_tags_in_fields() {
     let page = job(JobKind::Page, "http://a.test/d/p");
@@ -147,7 +147,7 @@ fn refreshes_and_robots_tags_in_fields() {
     }
 }
 
-/// Fetch section 2.2.2, "extract a MIME type": the last type that is one counts.
+/// Fetch section 2.2.2, "extract a MIME type": the last valid type counts.
 #[test]
 fn several_content_types() {
     let page = job(JobKind::Page, "http://a.test/");
@@ -198,7 +198,7 @@ fn several_content_types() {
     }
 }
 
-/// A blog's front and sections name feeds of posts, its posts those of comments.
+/// A blog's front and sections name feeds of posts, its posts name feeds of comments.
 #[test]
 fn other_formats_of_a_page() {
     use ringcrawl_config::Alternates;
@@ -234,7 +234,7 @@ fn other_formats_of_a_page() {
     let all = some("/feed/ /a-post/feed/ /de/ /json /s.css /o1 /o2", 0);
     assert_eq!(of("/a-post/", 3, oembed, Alternates::All), all);
     assert_eq!(of("/", 3, oembed, Alternates::Off), some("/de/", 6));
-    // Fields say it, too.
+    // Header fields name them, too.
     let bytes = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nLink: </json/1>; rel=alternate; type=\"application/json\"\r\n\r\n";
     let (fetched, stats, _) = read(&job(JobKind::Page, "http://a.test/"), bytes, |_| {});
     assert_eq!((fetched.links.len(), stats.links_other_formats), (0, 1));
@@ -290,7 +290,7 @@ fn sitemaps_have_limits_of_their_own_where_they_are_wanted() {
     assert!((2_000..3_000).contains(&links) && dropped > 5_000 && links + dropped as usize + over as usize == 20_000);
 }
 
-/// The protocol of sitemaps knows no media types, and servers send any.
+/// The sitemaps protocol defines no media types, and servers send any.
 #[test]
 fn what_is_named_as_a_sitemap_is_judged_by_its_bytes() {
     use std::io::Write as _;
@@ -329,11 +329,11 @@ fn what_is_named_as_a_sitemap_is_judged_by_its_bytes() {
         }
     }
     assert_eq!(found("", &packed(list), hops.sitemap()), ["2 http://a.test/x"]);
-    // Nobody named these.
+    // These were not named as sitemaps.
     let html = "Content-Type: text/html\r\n";
     assert_eq!(found(html, list, hops), [""; 0]);
     assert_eq!(found("Content-Type: image/png\r\n", xml, hops), [""; 0]);
-    // A page in its place is a page, and a picture is none; three times packed is an archive.
+    // A page in its place is a page, and a picture is nothing; packed three times it is an archive.
     for page in [
         "<!doctype html><a href=/x>",
         "<div><a href=/x></div>",
@@ -345,7 +345,7 @@ fn what_is_named_as_a_sitemap_is_judged_by_its_bytes() {
     for other in [&b"\x89PNG\r\n\x1a\n http://a.test/x"[..], b"", b"\x1f\x8b\x08", &packed(&packed(&packed(list)))] {
         assert_eq!(found("Content-Type: application/x-gzip\r\n", other, hops.sitemap()), [""; 0]);
     }
-    // What an index names is named as well, on any depth; and what a robots.txt names.
+    // Sitemaps named by an index count as named, at any depth; so do those named by a robots.txt.
     let index = b"<sitemapindex><sitemap><loc>http://a.test/x</loc></sitemap></sitemapindex>";
     let named = found(html, &packed(index), hops.sitemap());
     assert_eq!(named, [format!("{} http://a.test/x", hops.redirect().sitemap().bits())]);
@@ -371,7 +371,7 @@ fn an_index_is_one_redirect_to_each_of_its_sitemaps() {
     assert_eq!((fetched.links.len(), stats.links_too_deep), (0, 1));
 }
 
-/// (RFC 9309 says nothing of it: HTML section 4.6.7, and what search engines document.)
+/// (RFC 9309 does not mention it: HTML section 4.6.7, and what search engines document.)
 #[test]
 fn links_that_are_advised_against_wait_behind_others() {
     const LINKS: &str = "<a href=/twice rel='x NoFollow'>1</a><a href=/no rel=nofollow>2</a><a href=/twice>3</a><a href=/ugc rel=ugc>4</a>\
@@ -405,7 +405,7 @@ fn links_that_are_advised_against_wait_behind_others() {
         assert_eq!(links(fields, head, |config| config.links.from_noindex = AdvisedAgainst::Ignore), some);
         assert_eq!(links(fields, head, |config| config.links.from_noindex = AdvisedAgainst::Obey), none);
     }
-    // Nobody has another's pages wait; but they can be left out.
+    // Links to other hosts are never deferred, but the configuration may drop them.
     let bytes = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<a href=//b.test/x rel=nofollow><a href=//a.test.evil/ rel=ugc>";
     let foreign = |change: fn(&mut Config)| {
         let (fetched, stats, _) = read(&job(JobKind::Page, "http://a.test/"), bytes, change);
@@ -444,7 +444,7 @@ fn a_long_base_makes_no_more_than_a_multiple_of_the_page() {
     assert!(fetched.links.as_bytes().len() > 30 * 2_000, "a short page has its share");
 }
 
-/// Hosts that take long to read are bounded in bytes; other links go on.
+/// Hosts that are expensive to read are bounded in bytes; other links go on.
 #[test]
 fn costly_hosts_are_bounded() {
     let host = "\u{4e2d}\u{6587}".repeat(400);
@@ -474,7 +474,7 @@ fn of_a_robots_txt_no_more_is_read_than_counts() {
     assert_eq!((stats.blemishes[Blemish::RobotsOverLimit as usize], stats.blemishes.iter().sum::<u64>()), (1, 1));
 }
 
-/// What a page and its site say of it is in its record, in the metadata and in the index.
+/// What a page and its site say about it is in its record, in the metadata and in the index.
 #[test]
 fn what_is_said_of_a_page_is_recorded() {
     let recorded = |fields: &str, head: &str, robots: &str| {
@@ -570,7 +570,7 @@ fn what_is_not_wanted_is_read_and_not_stored() {
     assert_eq!((is_stored, stats.not_stored, stats.pages), (true, 0, 0));
 }
 
-/// Pages that are stored get a fingerprint if they have text and it is wanted; no other response has one.
+/// Stored pages get a fingerprint if they have text and it is wanted; other responses have none.
 #[test]
 fn pages_with_text_have_a_fingerprint() {
     let text = "The quick brown fox jumps over a lazy dog near the river bank. ".repeat(9);
@@ -593,7 +593,7 @@ fn pages_with_text_have_a_fingerprint() {
         ("200 OK\r\nContent-Type: text/html", html.as_bytes()),
         ("203 OK\r\nContent-Type: application/xhtml+xml", html.as_bytes()),
         ("200 OK\r\nContent-Type: text/plain", text.as_bytes()),
-        // Not in the coding that it names, as happens.
+        // Not in the coding that it names, which happens.
         ("200 OK\r\nContent-Type: text/html\r\nContent-Encoding: gzip", html.as_bytes()),
     ] {
         assert_eq!(of(head, body), bits, "{head}");
@@ -613,7 +613,7 @@ fn pages_with_text_have_a_fingerprint() {
     assert_eq!(field(JobKind::Robots, head, html.as_bytes(), |_| {}), None);
 }
 
-/// A robots.txt in a coding that it is not in: rules when it is text after all, and nothing when it is not.
+/// A robots.txt that is not in its declared coding: rules if it is text after all, and nothing otherwise.
 #[test]
 fn rules_are_read_from_text_alone() {
     let robots = job(JobKind::Robots, "http://a.test/robots.txt");
@@ -637,7 +637,7 @@ fn what_was_cut_is_told_once() {
     assert_eq!(stats.blemishes_by_name().collect::<Vec<_>>(), [(Blemish::Overloaded, 1)]);
 }
 
-/// What the shard reads itself is bounded in bytes as they came, as content, and in codings.
+/// What the shard reads itself is bounded in bytes as they came, in content bytes, and in codings.
 #[test]
 fn long_responses_are_not_read_at_once() {
     let page = job(JobKind::Page, "http://a.test/");
@@ -660,7 +660,7 @@ fn long_responses_are_not_read_at_once() {
     assert!(!is_short("", b"\x1f\x8b\x08") && !is_short(coded, &zstd::bulk::compress(b"\x1f\x8b\x08", 1).unwrap()));
 }
 
-/// A response read beside its shard comes to what it would have come to there.
+/// A response read in parallel to its shard yields the same result as in the shard.
 #[test]
 fn who_reads_a_response_makes_no_difference() {
     let body = "<a href=/a>1</a><a href=//b.test/>2</a>".repeat(50);
@@ -694,7 +694,7 @@ fn who_reads_a_response_makes_no_difference() {
         };
         assert_eq!(sizes(there, here), sizes(here, here), "{fields}");
         assert_eq!(there.offset, here.offset + here.capture_bytes);
-        // And where a body is not stored again.
+        // Also where a body is not stored again.
         let originals = Config::default().store.originals(1, Arc::default());
         let mut segment = segment.knowing(originals);
         assert_eq!(
@@ -710,7 +710,7 @@ fn who_reads_a_response_makes_no_difference() {
     }
 }
 
-/// Records name their segment: in the next one they have no place, and are written anew.
+/// Records name their segment: they do not fit into the next one, and are rewritten.
 #[test]
 fn records_of_a_closed_segment_have_no_place_in_the_next() {
     let job = job(JobKind::Page, "http://a.test/");

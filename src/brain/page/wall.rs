@@ -1,10 +1,13 @@
-//! Walls: responses that are no page, but say that this crawler is not let in.
+//! Walls: responses that are not a page, but say that this crawler is not let in.
 //!
-//! Decides: 402 asks for payment (RFC 9110 section 15.5.3). A challenge asks whoever sent the request to prove that it is a person's
-//! browser: known by the headers that its vendor sets, or by the words that its script cannot do without. Of a 2xx with headers of a
-//! vendor alone the body is looked at, because a page that merely speaks of a wall is none.
-//! Why told apart: a wall must not be taken for the page, and who meets one has to slow down at all machines of the operator.
-//! Limits: the first [`LOOKED_AT_BYTES`] of a body. A wall that nobody has described here is a page, or an error like others.
+//! Decides: 402 asks for payment (RFC 9110 section 15.5.3). A challenge asks the client to prove that it is a
+//! person's browser. It is recognized by the headers that its vendor sets, or by words that its script cannot do
+//! without. For a 2xx with only a vendor's headers the body is checked as well, because a page that merely mentions a
+//! wall is not one.
+//! Why told apart: a wall must not be taken for the page, and a crawler that meets one must slow down at all machines
+//! of the operator.
+//! Limits: the first [`LOOKED_AT_BYTES`] of a body. A wall not described here is treated as a page, or as an error
+//! like others.
 //! Leaves to others: what is done about it (`politeness`, `frontier`).
 
 use memchr::memmem;
@@ -31,7 +34,7 @@ fn is_challenge(status: u16, headers: &Headers, body: &[u8]) -> bool {
         || matches!(status, 202 | 403 | 405 | 429 | 503) && (has_any(body, &WORDS) || has_orchestrate(body))
 }
 
-/// What the body of a 200 with this header has, if it is a challenge.
+/// The words in the body of a 200 with this header, if it is a challenge.
 fn words_behind(name: &[u8], value: &[u8]) -> Option<&'static [&'static str]> {
     if name.eq_ignore_ascii_case(b"x-iinfo") {
         return Some(&["_Incapsula_Resource"]);
@@ -40,7 +43,7 @@ fn words_behind(name: &[u8], value: &[u8]) -> Option<&'static [&'static str]> {
     (is_cookie && memmem::find(value, b"anubis-").is_some()).then_some(&["anubis_challenge"])
 }
 
-/// Whether a header is set by who stops robots, on the response that does.
+/// Whether this header is set by a bot blocker, on the response that blocks.
 fn is_mark(status: u16, name: &[u8], value: &[u8]) -> bool {
     let is = |one: &str| name.eq_ignore_ascii_case(one.as_bytes());
     let says = |words: &[&str]| words.iter().any(|word| value.eq_ignore_ascii_case(word.as_bytes()));
@@ -61,8 +64,9 @@ fn has_any(body: &[u8], words: &[&str]) -> bool {
     words.iter().any(|word| memmem::find(body, word.as_bytes()).is_some())
 }
 
-/// Whether there is the script of a Cloudflare challenge: `/cdn-cgi/challenge-platform/h/b/orchestrate/…`. In the same folder lies
-/// that of its detections (`scripts/jsd/main.js`), which it puts into ordinary pages and an origin's own errors.
+/// Whether there is the script of a Cloudflare challenge: `/cdn-cgi/challenge-platform/h/b/orchestrate/…`. The same
+/// folder holds the script of its detections (`scripts/jsd/main.js`), which it puts into ordinary pages and an
+/// origin's own errors.
 fn has_orchestrate(body: &[u8]) -> bool {
     memmem::find_iter(body, PLATFORM).any(|at| {
         let behind = body.get(at + PLATFORM.len()..).unwrap_or_default();
@@ -75,7 +79,7 @@ const PLATFORM: &[u8] = b"/cdn-cgi/challenge-platform/";
 /// `h/`, a letter or two, `/`, and the word.
 const ORCHESTRATE_BYTES: usize = 24;
 
-/// What the scripts of challenges cannot do without.
+/// Words that challenge scripts cannot do without.
 const WORDS: [&str; 8] = [
     "_cf_chl_opt",
     "_Incapsula_Resource",
@@ -86,7 +90,7 @@ const WORDS: [&str; 8] = [
     "/.well-known/sgcaptcha/",
     "ddos-guard.net/check",
 ];
-/// Bytes of a body that are looked at.
+/// Bytes of a body that are checked.
 const LOOKED_AT_BYTES: usize = 16 << 10;
 
 #[cfg(test)]
@@ -129,7 +133,7 @@ mod tests {
             ),
             (403, "", "a.src='/cdn-cgi/challenge-platform/h/g/scripts/jsd/1/main.js';window.__CF$cv$params={}", None),
             (202, "", "/cdn-cgi/challenge-platform/", None),
-            // A page that speaks of them, a page behind one, and an error of its own.
+            // A page that mentions them, a page behind one, and an error of its own.
             (
                 200,
                 "Server: cloudflare\r\n",

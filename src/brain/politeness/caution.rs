@@ -1,49 +1,52 @@
-//! How careful one is with a host: by how much its delay is longer than the usual one.
+//! How careful we are with a host: by how much its delay exceeds the usual one.
 //!
-//! Decides: a host that is new starts at `politeness.slow_start` times its delay, until it has answered [`STRANGE_FOR`] times.
-//! Complaints, 429 and 503, for one URL cost a rest each: that page alone may be broken. From the first that follows one for another
-//! URL on, each doubles the delay, and the rest where the server does not say how long that should be. That is forgiven slowly, one
-//! doubling for [`FORGIVEN_AFTER`] responses without a complaint: a server that is asked too often at one rate will be so again.
-//! A complaint follows another one also if up to [`FOLLOWS_WITHIN`] responses came between: a limiter lets some requests through, and a rest
-//! alone would only lead to the same rate again. But not that for a URL that was tried before: two broken pages are no limiter. Where
-//! others were answered well since, another complaint for it costs nothing; and where a first few complaints in a row
-//! end with another page that is answered well, their doublings are taken back.
-//! Why jitter: hosts that fall over together must not all be asked again at the same instant.
+//! Decides: a new host starts at `politeness.slow_start` times its delay, until it has answered [`STRANGE_FOR`]
+//! times.
+//! Complaints are 429 and 503. For one URL, each costs one rest: that page alone may be broken. From the first
+//! complaint that follows for another URL, each doubles the delay, and the rest too unless the server says how long
+//! that should be. Forgiveness is slow, one doubling for [`FORGIVEN_AFTER`] responses without a complaint: a server
+//! that got too many requests at one rate will again.
+//! A complaint also follows another one if up to [`FOLLOWS_WITHIN`] responses came between. A limiter lets some
+//! requests through, and a rest alone would only lead to the same rate again. Complaints for a URL that was tried
+//! before are excepted: two broken pages are no limiter. Once other URLs were answered well, another complaint for
+//! that URL costs nothing. Where the first few complaints in a row end with another page that is answered well, their
+//! doublings are taken back.
+//! Why jitter: hosts that fail together must not all be retried at the same instant.
 //! Invariants: no delay is shorter than the usual one, and no rest shorter than its back-off.
-//! Limits: a delay is doubled [`DOUBLINGS_MAX`] times at most, a rest ends within `politeness.backoff_max`.
+//! Limits: a delay is doubled at most [`DOUBLINGS_MAX`] times, a rest ends within `politeness.backoff_max`.
 
 use ringcrawl_base::time::Duration;
 use ringcrawl_config::Politeness;
 
-/// What one host has earned.
+/// The caution that one host has earned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Caution {
-    /// Doublings that are not forgiven.
+    /// Doublings that are not yet forgiven.
     overloads: u8,
-    /// Complaints since the last response without one, those of one URL in a row counted once.
+    /// Complaints since the last response without one; consecutive complaints of one URL count once.
     in_row: u32,
     /// The URL of the last complaint, as a hash, and whether the one before was for another.
     of_url: u64,
     is_for_another: bool,
     /// Responses without a complaint since the last one, or since one was forgiven.
     fine: u8,
-    /// Responses without a complaint until one does not follow the last one any more.
+    /// Responses without a complaint until a new complaint no longer follows the last one.
     lately: u8,
-    /// Responses until it is no stranger any more.
+    /// Responses until it is no longer new.
     strange_for: u8,
-    /// Doublings of the present row of complaints, if none came lately before it.
+    /// Doublings of the current run of complaints, if none came shortly before it.
     of_first_row: u8,
     is_first_row: bool,
 }
 
-/// A response in which a host says that it is asked too often.
+/// A response in which a host says that it gets too many requests.
 #[derive(Clone, Copy, Debug)]
 pub struct Complaint {
     /// The URL, as a hash.
     pub of_url: u64,
-    /// The URL was tried before.
+    /// Whether the URL was tried before.
     pub is_again: bool,
-    /// The URL complained before, as far as is known.
+    /// Whether the URL is known to have complained before.
     pub is_of_page: bool,
     /// A random number, for the jitter.
     pub draw: u64,
@@ -56,7 +59,7 @@ impl Default for Caution {
 }
 
 impl Caution {
-    /// Towards a host that was never asked.
+    /// The caution for a host that never got a request.
     pub fn of_stranger() -> Caution {
         let fine = 0;
         Caution {
@@ -72,7 +75,8 @@ impl Caution {
         }
     }
 
-    /// It answered, and did not complain; with a page that `is_fine`: robots.txt and errors say little of how busy it is.
+    /// The host answered without a complaint. `is_fine` says that this was a page: robots.txt and errors say little
+    /// about load.
     pub fn answered(&mut self, is_fine: bool) {
         self.strange_for = self.strange_for.saturating_sub(1);
         if !is_fine {
@@ -90,11 +94,11 @@ impl Caution {
         }
     }
 
-    /// It says that it is asked too often. How long it rests, if it does not say that.
+    /// The host says that it gets too many requests. Returns how long it rests, unless it says so itself.
     pub fn is_overloaded(&mut self, complaint: Complaint, politeness: &Politeness) -> Duration {
         let Complaint { of_url, is_again, is_of_page, draw } = complaint;
         let follows = self.lately > 0 && !is_again && of_url != self.of_url;
-        // Others were answered well since it complained: that page is broken.
+        // Other URLs were answered well since it complained: that page is broken.
         let is_of_page = is_of_page && self.in_row == 0;
         if self.in_row == 0 {
             self.is_first_row = self.lately == 0;
@@ -117,18 +121,18 @@ impl Caution {
         (wait + jitter).min(politeness.backoff_max.max(politeness.retry_delay))
     }
 
-    /// Whether the complaint before the last one was for another URL, in a row of more than some broken pages: then it is the host
-    /// that complains. One URL alone is not spared for ever.
+    /// Whether the complaint before the last one was for another URL, in a run longer than a few broken pages
+    /// explain: then the host itself complains. One URL alone is not spared forever.
     pub fn is_of_host(&self) -> bool {
         self.is_for_another && self.in_row > BROKEN_MAX
     }
 
-    /// Complaints since the last response without one, those of one URL in a row counted once.
+    /// Complaints since the last response without one; consecutive complaints of one URL count once.
     pub fn in_row(&self) -> u32 {
         self.in_row
     }
 
-    /// Whether it is no stranger, and has nothing to be forgiven.
+    /// Whether it is no longer new, and has nothing to be forgiven.
     pub fn is_at_ease(&self) -> bool {
         self.strange_for == 0 && self.is_forgiven()
     }
@@ -138,7 +142,7 @@ impl Caution {
         self.in_row == 0 && self.overloads == 0
     }
 
-    /// What must outlive the host in memory; of one that has not complained lately nothing.
+    /// What must outlive the host in memory; nothing if it has not complained lately.
     pub fn to_remember(&self) -> Caution {
         if self.overloads > 0 { *self } else { Caution::of_stranger() }
     }
@@ -150,17 +154,17 @@ impl Caution {
     }
 }
 
-/// Responses after which a host is no stranger.
+/// Responses after which a host is no longer new.
 const STRANGE_FOR: u8 = 2;
-/// Responses without a complaint after which one of those before is forgiven.
+/// Responses without a complaint after which one earlier complaint is forgiven.
 const FORGIVEN_AFTER: u8 = 16;
-/// Complaints in a row that some broken pages may be, where another page is answered well behind them.
+/// Complaints in a row that a few broken pages may explain, if another page is answered well after them.
 const BROKEN_MAX: u32 = 4;
-/// Longer than a doubling lasts: else the first complaint after each would be forgotten.
+/// Longer than a doubling lasts; otherwise the first complaint after each would be forgotten.
 const FOLLOWS_WITHIN: u8 = 64;
-/// Doublings that are counted: 64 times a delay, or a rest.
+/// Doublings that count: up to 64 times a delay, or a rest.
 const DOUBLINGS_MAX: u8 = 6;
-/// A rest is longer by up to a quarter, in 256 steps.
+/// Jitter extends a rest by up to a quarter, in 256 steps.
 const JITTER: u32 = 256;
 const JITTER_PART: u32 = 4;
 
@@ -214,7 +218,7 @@ mod tests {
         );
     }
 
-    /// A limiter that lets every other request through; a page that is broken, and another one.
+    /// A limiter that lets every other request through; a broken page, and another page.
     #[test]
     fn complaints_follow_each_other_over_responses_between() {
         let (mut caution, politeness) = (Caution::of_stranger(), politeness());
@@ -234,7 +238,7 @@ mod tests {
         assert_eq!(caution.stretch(seconds(1), &politeness), seconds(1));
     }
 
-    /// Some links to a broken script come in a row: the page behind them shows that the host is well.
+    /// Some links to a broken script come in a row: the page after them shows that the host is well.
     #[test]
     fn a_few_broken_pages_double_nothing_for_long() {
         let politeness = politeness();

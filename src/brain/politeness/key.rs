@@ -1,7 +1,6 @@
-//! Who takes turns: an IPv4 address, an IPv6 network of 64 bits, a site, a slot of an operator's group,
-//! a host.
+//! What takes turns: an IPv4 address, an IPv6 network of 64 bits, a site, a slot of an operator's group, a host.
 //!
-//! Decides: whoever gets an IPv6 address gets 2^64 of them, so a /64 counts as one machine. An IPv4 address that is
+//! Decides: an owner of one IPv6 address usually has 2^64 of them, so a /64 counts as one machine. An IPv4 address
 //! written as an IPv6 address, mapped or by the well-known prefix of NAT64 (RFC 6052), is that IPv4 address.
 //! Invariants: keys of different kinds are never equal, whatever their numbers.
 
@@ -9,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ringcrawl_url::SiteKey;
 
-/// One that takes turns.
+/// Something that takes turns.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Key {
     /// An IPv4 address.
@@ -20,12 +19,12 @@ pub enum Key {
     Site(SiteKey),
     /// Machines of one operator: one of the slots of a group.
     Group(u64),
-    /// A host of which several shards have URLs.
+    /// A host whose URLs are spread over several shards.
     Host(u64),
 }
 
 impl Key {
-    /// The key as a number and which kind of number it is, 1 to 5: equal for equal keys alone.
+    /// The key as a number and the kind of number, 1 to 5: equal only for equal keys.
     pub(super) fn parts(self) -> (u64, u64) {
         match self {
             Key::Ipv4(addr) => (u64::from(addr.to_bits()), 1),

@@ -1,22 +1,22 @@
 //! The rests of kinds of URLs that complain or fail while their host's other kinds do not.
 //!
-//! Decides: a kind of URLs speaks for itself alone where others were answered well since it complained last: anyone
-//! may link to a broken script forty times. It rests alone then, longer each time. It is the host's voice as soon as
-//! another kind has complained lately, too (of those that were answered well before, where it is one of these), or as
-//! some of its URLs, or of one that complained shortly before, were answered well between two complaints: a limiter
-//! lets some of each kind through, and an overloaded server nothing.
-//! One script has as many names as one likes. So kinds that never were answered well are in *doubt* together after
-//! one of them has complained or failed: they have a tenth of the host's time while others wait, those that only
-//! strangers link to apart from the host's own.
+//! Decides: a kind of URLs speaks only for itself if other kinds were answered well since it complained last: anyone
+//! may link to a broken script forty times. It then rests alone, longer each time. It speaks for the host as soon as
+//! another kind has complained lately, too (one that was answered well before, if this one was). It also does as soon
+//! as some of its URLs, or of a kind that complained shortly before, were answered well between two complaints: a
+//! limiter lets some of each kind through, and an overloaded server nothing.
+//! One script can have any number of names. So kinds that were never answered well are in *doubt* together after one
+//! of them has complained or failed: they get a tenth of the host's time while others wait. Those that only strangers
+//! link to are apart from the host's own.
 //! A kind whose last complaint was charged to its host is in doubt as well, and yields to others.
-//! After [`BROKEN_FROM`] complaints beside others that are answered, URLs of a kind that never was have one try each,
-//! those of the host's own pages after two hours of it;
-//! and a kind that has done nothing else for six hours is given up for a while, so that a crawl ends.
-//! Invariants: pure; a Retry-After is always obeyed by the host or the origin; where nothing else waits, or not among
-//! the next [`PUT_OFF_MAX`], no doubt holds a URL up.
-//! Limits: [`KINDS_MAX`] kinds that complained are known; of more, the one whose rest ends first is forgotten. Of
-//! [`FINE_MAX`] kinds it is known that they were answered well; one that is forgotten is like one that never was. Which
-//! URLs only strangers link to is not known of those that an earlier run has found, nor where hosts are on several shards.
+//! After [`BROKEN_FROM`] complaints while other kinds are answered, URLs of a kind that never was get one try each;
+//! those of the host's own pages only after two hours of complaints. A kind that has only complained for six hours is
+//! given up for a while, so that a crawl ends.
+//! Invariants: pure; a Retry-After always applies to the host or the origin; no doubt holds a URL up where nothing
+//! else waits, or not among the next [`PUT_OFF_MAX`].
+//! Limits: [`KINDS_MAX`] kinds that complained are known; beyond that, the one whose rest ends first is forgotten.
+//! [`FINE_MAX`] kinds are known to have been answered well; a forgotten one is like one that never was. Strangers'
+//! links are not known for URLs that an earlier run found, nor for hosts on several shards.
 
 use super::pace::STORM_MAX;
 use super::streak::GIVEN_UP_FOR;
@@ -27,34 +27,34 @@ use ringcrawl_config::Politeness;
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct FineKinds(Vec<u32>);
 
-/// Of which kind a URL is.
+/// A URL's kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KindOfUrl {
-    /// A hash of the kind, other for what only strangers link to.
+    /// A hash of the kind; a different one for URLs that only strangers link to.
     pub kind: u32,
     /// Only other sites link to it.
     pub is_strangers: bool,
 }
 
-/// What is known of the kinds of a host that have complained.
+/// What is known about the kinds of a host that have complained.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct KindRest {
     complained: Vec<Complained>,
     /// URLs that were answered well.
     well: u32,
-    /// URLs that had been answered well when one complained or failed last.
+    /// The number of URLs answered well at the last complaint or failure.
     bad_at: Option<u32>,
-    /// The kind that complained or failed last of those that never were answered well, and URLs that had been
-    /// answered well then.
+    /// The last complaining or failing kind among those that were never answered well, and the number of URLs
+    /// answered well by then.
     of_unknown: Option<(u32, u32)>,
-    /// The kind that complained last of those that were answered well before, and URLs that had been answered well
+    /// The last complaining kind among those that were answered well before, and the number of URLs answered well by
     /// then.
     of_fine: Option<(u32, u32)>,
-    /// The kind that was answered well last of those that had complained, and URLs that had been answered well then.
+    /// The last kind to be answered well after a complaint, and the number of URLs answered well by then.
     mended: Option<(u32, u32)>,
-    /// Until when kinds in doubt are left alone while others wait.
+    /// Until when kinds in doubt rest while others wait.
     doubt_until: [Instant; 3],
-    /// The last response was a complaint, or none came: others are asked before that URL is tried again.
+    /// The last response was a complaint, or none came: other URLs are tried before that one is retried.
     others_first: bool,
     /// Hashes of the URLs that complained last, the latest first; 0: none.
     urls: [u32; URLS],
@@ -63,12 +63,12 @@ pub struct KindRest {
     put_off: u32,
 }
 
-/// Looking through the URLs that were put off with their kinds: some of them after each end of a rest.
+/// A scan of the URLs that were put off with their kinds: some of them after each end of a rest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Lap {
     /// When the next rest ends.
     next: Instant,
-    /// So many were put off again.
+    /// The number that were put off again.
     put_off: u32,
 }
 
@@ -77,23 +77,23 @@ struct Lap {
 struct Complained {
     /// A hash of the kind.
     kind: u32,
-    /// Complaints beside others that were answered well, since one of its own was.
+    /// Complaints while others were answered well, since one of its own was.
     own: u32,
     /// The first of these.
     since: Instant,
-    /// URLs of other kinds that had been answered well by its last complaint, and all of its own.
+    /// The number of URLs of other kinds that were answered well by its last complaint, plus all of its own.
     well: u32,
     /// One of its own was answered well since.
     is_mended: bool,
-    /// It was answered well before, and what it said last is its host's.
+    /// It was answered well before, and its last complaint was charged to its host.
     is_in_doubt: bool,
     until: Instant,
-    /// Until when all its URLs end.
+    /// Until when all its URLs end without a request.
     given_up_until: Instant,
 }
 
 impl FineKinds {
-    /// A URL of this kind was answered well. One to which only strangers link displaces no other.
+    /// A URL of this kind was answered well. A URL that only strangers link to displaces no other.
     pub fn note(&mut self, of: KindOfUrl) {
         if self.has(of.kind) {
             return;
@@ -105,12 +105,12 @@ impl FineKinds {
         }
     }
 
-    /// Whether one was, as far as is known.
+    /// Whether one is known to have been answered well.
     pub fn has(&self, kind: u32) -> bool {
         self.0.contains(&kind)
     }
 
-    /// Whether one is known that is not `kind`.
+    /// Whether a kind other than `kind` is known.
     fn has_another(&self, kind: u32) -> bool {
         self.0.iter().any(|known| *known != kind)
     }
@@ -122,7 +122,7 @@ impl FineKinds {
 }
 
 impl KindRest {
-    /// A URL of this kind was answered well; `None`: that says nothing of its kind.
+    /// A URL of this kind was answered well; `None` if that says nothing about its kind.
     pub fn is_fine(&mut self, kind: Option<u32>) {
         (self.others_first, self.put_off) = (false, 0);
         self.well = self.well.wrapping_add(1);
@@ -132,17 +132,17 @@ impl KindRest {
         if !known.is_mended {
             self.mended = Some((kind, self.well));
         }
-        // What waits for it is looked through now.
+        // URLs that wait for it are scanned now.
         if known.until > Instant::ZERO || known.is_in_doubt {
             self.lap.next = Instant::ZERO;
         }
         *known = Complained { kind, well, is_mended: true, ..Complained::default() };
     }
 
-    /// The URL of this hash complained; whether it did so before, as far as is known.
+    /// The URL with this hash complained. Returns whether it is known to have done so before.
     pub fn url_complained(&mut self, url: u32) -> bool {
         self.others_first = true;
-        // Those before it move on by one place, and it comes first.
+        // The entries before it move on by one place, and it comes first.
         let mut moved = url;
         for known in &mut self.urls {
             std::mem::swap(known, &mut moved);
@@ -153,13 +153,13 @@ impl KindRest {
         false
     }
 
-    /// Whether others are to be asked before what failed is tried again.
+    /// Whether other URLs must be tried before a failed one is retried.
     pub fn others_first(&self) -> bool {
         self.others_first
     }
 
-    /// A URL of this kind complained and named no time, or `failed` to be answered and took so long. Whether that is
-    /// the kind's own, and not its host's.
+    /// A URL of this kind complained without naming a time, or got no answer and `failed` after this long. Returns
+    /// whether the complaint is the kind's own, and not its host's.
     pub fn complained(
         &mut self,
         now: Instant,
@@ -213,8 +213,8 @@ impl KindRest {
         is_own
     }
 
-    /// What a URL of this kind said has cost its host so much time, which now rests until then. Kinds of which
-    /// nothing good is known, and such as speak for their host, are left alone for longer while others wait.
+    /// A complaint of a URL of this kind has cost its host `cost`, and the host now rests until `rests_until`. Kinds
+    /// that were never answered well, and kinds that speak for their host, rest longer while others wait.
     pub fn doubt(&mut self, rests_until: Instant, of: KindOfUrl, fine: &FineKinds, cost: Duration) {
         let until = rests_until + (cost * DOUBT_FACTOR).min(DOUBT_MAX);
         let known = self.complained.iter_mut().find(|known| known.kind == of.kind);
@@ -229,7 +229,7 @@ impl KindRest {
         self.lap.next = self.lap.next.min(until);
     }
 
-    /// A place for a kind that complains for the first time, as far as is known.
+    /// A place for a kind with its first known complaint.
     fn admit(&mut self, kind: u32) -> usize {
         let new = Complained { kind, well: self.well, ..Complained::default() };
         if self.complained.len() < KINDS_MAX {
@@ -242,8 +242,8 @@ impl KindRest {
         at
     }
 
-    /// Whether URLs of this kind have been refused so often that another try of one is in vain. A part of the host's own may be
-    /// under maintenance, and nobody may know any more that it worked before.
+    /// Whether URLs of this kind have been refused so often that another try of one is useless. Part of the host's
+    /// own pages may be under maintenance, and the memory that it worked before may be gone.
     pub fn is_broken(&self, now: Instant, of: KindOfUrl, fine: &FineKinds) -> bool {
         let lasts_min = if of.is_strangers { Duration::ZERO } else { MAINTENANCE_MAX };
         let is_broken = |known: &Complained| known.own >= BROKEN_FROM && now.since(known.since) >= lasts_min;
@@ -261,7 +261,7 @@ impl KindRest {
         ends.filter(|end| *end > now).min()
     }
 
-    /// Until when URLs of this kind are left alone; `None`: they are not.
+    /// Until when URLs of this kind rest; `None` if they do not.
     pub fn rests_until(&self, now: Instant, of: KindOfUrl, fine: &FineKinds) -> Option<Instant> {
         let known = self.find(of.kind);
         let place = match fine.has(of.kind) {
@@ -272,20 +272,21 @@ impl KindRest {
         known.map(|known| known.until).max(doubt_until).filter(|until| *until > now)
     }
 
-    /// Until when this kind is left alone for its own complaints.
+    /// Until when this kind rests for its own complaints.
     pub fn alone_until(&self, now: Instant, kind: u32) -> Option<Instant> {
         self.find(kind).map(|known| known.until).filter(|until| *until > now)
     }
 
-    /// Nothing else waits: there is no doubt any more. Until when there was, at the latest; `None`: there was none.
+    /// Nothing else waits: doubt ends. Returns until when it would have lasted at the latest; `None` if there was
+    /// none.
     pub fn end_doubt(&mut self, now: Instant) -> Option<Instant> {
         self.put_off = 0;
         let ended = std::mem::take(&mut self.doubt_until).into_iter().filter(|until| *until > now).max();
         ended.inspect(|_| self.lap.next = Instant::ZERO)
     }
 
-    /// Whether the URLs that were put off without a time are left alone: after each end of a rest they are looked
-    /// through until [`LAP_MAX`] have been put off again.
+    /// Whether the URLs that were put off without a time must wait: after each end of a rest they are scanned until
+    /// [`LAP_MAX`] have been put off again.
     pub fn is_lap_over(&mut self, now: Instant) -> bool {
         let Some(next) = self.next_end(now) else {
             self.lap = Lap::default();
@@ -297,13 +298,13 @@ impl KindRest {
         self.lap.put_off >= LAP_MAX
     }
 
-    /// A URL is put off, as its kind rests; it may have been before.
+    /// A URL is put off because its kind rests; `is_again` says that it was put off before.
     pub fn is_put_off(&mut self, is_again: bool) {
         self.put_off = self.put_off.saturating_add(1);
         self.lap.put_off = self.lap.put_off.saturating_add(u32::from(is_again));
     }
 
-    /// Whether so many were put off that others are looked for no longer.
+    /// Whether so many were put off that the search for others ends.
     pub fn are_many_put_off(&self) -> bool {
         self.put_off >= PUT_OFF_MAX
     }
@@ -313,31 +314,31 @@ impl KindRest {
     }
 }
 
-/// The place of kinds that were answered well among those in doubt; before it those of the host's own pages, and of
+/// The index of kinds in doubt that were answered well; before it come those of the host's own pages, and those of
 /// strangers.
 const OF_FINE: usize = 2;
-/// What is in doubt has a tenth of the time.
+/// Kinds in doubt get a tenth of the time.
 const DOUBT_FACTOR: u32 = 9;
 const DOUBT_MAX: Duration = Duration::from_secs(3_600);
-/// A rest is doubled so often at most, so that a few URLs of a kind are asked for while it is under maintenance.
+/// A rest is doubled at most this often, so that a few URLs of a kind are tried while it is under maintenance.
 const DOUBLINGS_MAX: u32 = 6;
-/// The same of one that never was answered well: its URLs have not many tries.
+/// The same for a kind that was never answered well: its URLs have few tries.
 const UNKNOWN_DOUBLINGS_MAX: u32 = 3;
-/// A kind whose first failure was waited for rests for so many times that wait.
+/// The first time a kind fails, it rests for this many times the wait for that failure.
 const FAILED_REST_FACTOR: u32 = 3;
-/// Complaints that are a kind's own.
+/// This many complaints are a kind's own.
 const BROKEN_FROM: u32 = 8;
-/// So long a part that will work again may be broken.
+/// A part that will work again may be broken for this long.
 const MAINTENANCE_MAX: Duration = Duration::from_secs(2 * 3_600);
 const KINDS_MAX: usize = 16;
 const URLS: usize = 8;
-/// A millisecond's work.
+/// This is a millisecond's work.
 const LAP_MAX: u32 = 256;
 /// A host may have a million URLs, all of kinds in doubt: each that is put off moves to another queue.
 const PUT_OFF_MAX: u32 = 1_024;
-/// A complaint is not forgotten before so many URLs were answered well.
+/// A complaint is remembered until this many URLs were answered well.
 const LATELY: u32 = 16;
-/// A limiter has let some of a kind through, and meets another kind within so many that were answered well.
+/// How many URLs may be answered well between a limiter letting some of a kind through and it refusing another kind.
 const MENDED_LATELY: u32 = 64;
 /// Kinds of a host that are known to be answered well: 256 bytes.
 const FINE_MAX: usize = 64;
@@ -433,7 +434,8 @@ mod tests {
         assert!(bed.fails(1, 50) && !bed.fails(1, 51) && !bed.fails(1, 50), "others are asked next");
         bed.are_fine(&[8]);
         assert!(bed.fails(1, 52) && !bed.complains(1, 53));
-        // Each URL of a kind that never worked beside others has one try in the end: those that strangers link to soon.
+        // In the end each URL of a kind that never worked while others did has one try: those that strangers link to
+        // soon.
         let is_broken = |bed: &Bed, now| {
             [false, true]
                 .map(|is_strangers| bed.rest.is_broken(at(now), KindOfUrl { kind: 9, is_strangers }, &bed.fine))
@@ -448,7 +450,7 @@ mod tests {
         assert_eq!(is_broken(&bed, 1 + 7_200), [false; 2]);
     }
 
-    /// Scripts that never worked, under as many names as there are.
+    /// Scripts that never worked, under any number of names.
     #[test]
     fn what_is_in_doubt_has_a_tenth_of_the_time_while_others_wait() {
         let mut bed = Bed::default();
@@ -464,7 +466,7 @@ mod tests {
         assert_eq!(bed.rest.end_doubt(at(50)), None);
     }
 
-    /// Maintenance: what was answered well before says nothing of now.
+    /// Maintenance: earlier good answers say nothing about now.
     #[test]
     fn what_is_answered_no_more_is_the_host() {
         let mut bed = Bed::default();
@@ -487,7 +489,7 @@ mod tests {
             assert_eq!((bed.complains(1, 7), bed.rests(1, 7)[0]), if round == 0 { (true, 10) } else { (false, 0) });
             assert!(!bed.complains(1, 8));
         }
-        // One kind alone complains of late, while others are answered.
+        // Only one kind complains lately, while others are answered.
         (0..20).for_each(|_| bed.are_fine(&[8]));
         bed.are_fine(&[7]);
         assert!(!bed.complains(1, 7), "some are let through");
@@ -495,7 +497,7 @@ mod tests {
             bed.are_fine(&[8]);
             assert_eq!((bed.complains(1, 7), bed.rests(1, 7)[0]), (true, rest));
         }
-        // Of another kind some were let through a while ago, and not so long ago.
+        // Some of another kind were let through a while ago, or recently.
         for (between, is_own) in [(100, true), (30, false)] {
             let mut bed = Bed::default();
             bed.are_fine(&[6, 7, 8]);
@@ -524,7 +526,7 @@ mod tests {
         assert!(rest.url_complained(1) && !rest.url_complained(2));
     }
 
-    /// What was put off is looked through after each end of a rest, and not all the time.
+    /// URLs that were put off are scanned after each end of a rest, and not all the time.
     #[test]
     fn a_lap_is_short() {
         let mut bed = Bed::default();

@@ -1,21 +1,21 @@
-//! When each address, site and group may be asked again: one table for all shards.
+//! When each address, site and group may get the next request: one table for all shards.
 //!
-//! Decides: politeness to an address can only be promised by the whole box, because hosts of one address live
-//! in different shards. The ledger is a hash table of atomics in buckets of [`WAYS`] entries. A request claims its
-//! address's entry by compare-and-swap, holds it while it runs, and gives it back with the instant from which the next
-//! one may start. An entry holds its whole [`Key`], so two addresses never take each other's turns. A new key takes the
-//! entry of its bucket that has been free for longest, which says nothing any more. In a bucket of which none is free,
-//! a new key waits.
-//! Why a secret: whoever chooses where a name points chooses keys. The bucket is the key's SipHash-1-3 under a secret
-//! of the run, made for exactly this; where keys fall cannot be seen from outside but by waiting, so nobody can fill
-//! a chosen bucket.
+//! Decides: only the whole box can guarantee politeness to an address, because hosts of one address live in different
+//! shards. The ledger is a hash table of atomics in buckets of [`WAYS`] entries. A request claims its address's entry
+//! by compare-and-swap, holds it while it runs, and gives it back with the instant from which the next one may start.
+//! An entry holds its whole [`Key`], so two addresses never take each other's turns. A new key takes the entry of its
+//! bucket that has been free for longest and no longer carries information. If no entry of the bucket is free, a new
+//! key waits.
+//! Why a secret: anyone who chooses where a name points chooses keys. The bucket is the key's SipHash-1-3 under a
+//! secret of the run, a function made for exactly this. An outsider can learn where keys fall only by waiting, so a
+//! chosen bucket cannot be filled.
 //! How: an entry is two words, the key's number and a state: instant, whether held, kind of key. The number is only
 //! written while the state says `WRITING`. States of an entry only move forward in time, so a successful exchange of
-//! the state means that the number that was read after it belongs to it. Two shards that enter one new key at different
+//! the state proves that the number read after it belongs to it. Two shards that enter one new key at different
 //! entries both say so (`ENTERING`) before they look at the rest of the bucket: at least one sees the other and
 //! withdraws.
-//! Invariants: at most one request under way per key; none starts before the key's instant.
-//! Limits: 16 bytes an entry. A claim whose owner is lost lapses at its hold's end.
+//! Invariants: at most one request in flight per key; none starts before the key's instant.
+//! Limits: 16 bytes an entry. A claim whose owner is lost lapses when its hold ends.
 
 use std::hash::Hasher;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -25,10 +25,10 @@ use siphasher::sip::SipHasher13;
 use super::key::Key;
 use ringcrawl_base::time::{Duration, Instant};
 
-/// Entries that a key may be in.
+/// The number of entries that a key may be in.
 pub const WAYS: usize = 8;
 
-/// A claim outlasts the deadline of what it is for by this, so that only one whose owner is lost lapses.
+/// A claim outlasts its request's deadline by this, so that only a claim whose owner is lost lapses.
 pub const HOLD_SLACK: Duration = Duration::from_secs(5);
 
 /// The table.
@@ -46,26 +46,26 @@ struct Entry {
 }
 
 impl Ledger {
-    /// A ledger of at least `entries` entries, all free; its secret is known until it is `keyed`.
+    /// A ledger of at least `entries` entries, all free; its secret is public until it is `keyed`.
     pub fn new(entries: usize) -> Ledger {
         let buckets = entries.div_ceil(WAYS).next_power_of_two();
         Ledger { buckets: (0..buckets).map(|_| Default::default()).collect(), secret: [0; 2] }
     }
 
-    /// The same, with entries in places that depend on `secret`; before the first claim.
+    /// The same, with entries in places that depend on `secret`; call it before the first claim.
     pub fn keyed(self, secret: [u64; 2]) -> Ledger {
         Ledger { secret, ..self }
     }
 
-    /// Claims `key` for a request that ends by `hold_until`; otherwise says when to try again at the earliest:
-    /// `None` when a request is under way, whose end nobody knows.
+    /// Claims `key` for a request that ends by `hold_until`. Otherwise returns the earliest time to try again: `None`
+    /// while a request is in flight, because its end is unknown.
     pub fn claim(&self, key: impl Into<Key>, now: Instant, hold_until: Instant) -> Result<(), Option<Instant>> {
         let (number, kind) = key.into().parts();
         let bucket = self.bucket(number, kind);
         let held = State::new(hold_until, kind, true);
         match entries_of(bucket, number, kind).next() {
             Some((entry, state)) if state.is_free_at(now) => {
-                // Another shard was quicker: its request is under way.
+                // Another shard was quicker: its request is in flight.
                 entry.state.compare_exchange(state.0, held.0, SeqCst, SeqCst).map(drop).map_err(|_| None)
             }
             Some((_, state)) => Err(state.free_from()),
@@ -73,12 +73,12 @@ impl Ledger {
         }
     }
 
-    /// Ends the claim that was made with `hold_until`: the next request may start at `free_from`. A claim that
-    /// lapsed may be another's by now, which stays as it is.
+    /// Ends the claim made with `hold_until`: the next request may start at `free_from`. A claim that lapsed may have
+    /// a new owner by now, and then stays as it is.
     pub fn release(&self, key: impl Into<Key>, hold_until: Instant, free_from: Instant) {
         let (number, kind) = key.into().parts();
         let (held, free) = (State::new(hold_until, kind, true), State::new(free_from, kind, false));
-        // One that is about to withdraw may be among them, which is not held by this claim.
+        // One that is about to withdraw may be among them; this claim does not hold it.
         for (entry, _) in entries_of(self.bucket(number, kind), number, kind) {
             // No further: another claim may be held until the same instant, and have entered behind this one.
             if entry.state.compare_exchange(held.0, free.0, SeqCst, SeqCst).is_ok() {
@@ -87,7 +87,7 @@ impl Ledger {
         }
     }
 
-    /// Lets `key` rest until `until` at least; whether that is so now. It is not while a request is under way.
+    /// Lets `key` rest at least until `until`. Returns whether it does now; it does not while a request is in flight.
     pub fn rest(&self, key: impl Into<Key>, now: Instant, until: Instant) -> bool {
         let (number, kind) = key.into().parts();
         let bucket = self.bucket(number, kind);
@@ -108,7 +108,7 @@ impl Ledger {
     }
 }
 
-/// The entries that a key seems to have, and their states: one, but for those that are about to withdraw.
+/// The entries that a key seems to have, and their states: one, except for those about to withdraw.
 fn entries_of(bucket: &[Entry; WAYS], number: u64, kind: u64) -> impl Iterator<Item = (&Entry, State)> {
     let entries = bucket.iter().map(|entry| (entry, State(entry.state.load(SeqCst))));
     entries.filter(move |(entry, state)| state.kind() == kind && entry.number.load(SeqCst) == number)
@@ -133,7 +133,8 @@ fn enter(bucket: &[Entry; WAYS], number: u64, new: State, now: Instant) -> Resul
     Ok(())
 }
 
-/// An instant, rounded up to a multiple of 16 ns; whether a request is under way until then; the kind of key, 0 for none.
+/// An instant, rounded up to a multiple of 16 ns; whether a request is in flight until then; the kind of key, 0 for
+/// none.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct State(u64);
 
@@ -157,7 +158,7 @@ impl State {
         State(State::WRITING.0 | kind)
     }
 
-    /// Free for as long as `old`, and nobody's.
+    /// Free for as long as `old`, with no key.
     fn empty_since(old: State) -> State {
         State(old.0 & !State::FLAGS)
     }

@@ -1,9 +1,10 @@
-//! Politeness: when a host, a site, an address and an operator may be asked again.
+//! Politeness: when a host, a site, an address and an operator may get the next request.
 //!
-//! Decides: three questions, apart from everything else the frontier does. [`HostPace`] says when a host may be asked:
-//! its delay, Crawl-delay, Retry-After. [`KindRest`] says when one kind of its URLs may that complains alone. [`FailureStreak`] says how long an origin rests that fails, and when it is given
-//! up. The [`Ledger`] says when a site, an address or an operator's group may be asked, whichever host and shard the request is
-//! for; what counts as one of them is a [`Key`], and a request needs its [`Turns`] of all at once.
+//! Decides: four questions, separate from everything else the frontier does. [`HostPace`] says when a host may get a
+//! request: its delay, Crawl-delay, Retry-After. [`KindRest`] says when one kind of its URLs may, if that kind alone
+//! complains. [`FailureStreak`] says how long a failing origin rests, and when it is given up. The [`Ledger`] says
+//! when a site, an address or an operator's group may get a request, whichever host and shard the request is for; a
+//! [`Key`] is what counts as one of them, and a request needs all its [`Turns`] at once.
 //! Invariants: values and functions of (state, outcome, now); no clock, no socket.
 //! Leaves to others: which URL is fetched (`frontier`), and outages of our own network (`control`).
 

@@ -1,21 +1,21 @@
-//! When one host may be asked again.
+//! When one host may get the next request.
 //!
-//! Decides: the next request starts no earlier than the host's delay after the *end* of the last one, because only then
-//! is the gap kept as the server measures it, however long the way. The delay is the longest of the configured one, robots.txt's
-//! Crawl-delay and `politeness.response_factor` times what the last response took, as a server that is slow has much to
-//! do (but not where the configured delay is zero); and it is stretched for hosts that are new or complain
-//! ([`super::caution`]). 429 and 503 are given the time that Retry-After asks for (a wall counts as one,
-//! [`crate::outcome::Wall`]): of the whole host, but for odd
-//! ports and kinds that complain alone ([`super::kind_rest`]). A host without an address that may be asked is
-//! given up, and everything that waits for it ends. A line of `politeness.host` gives a host another delay than
-//! `politeness.host_delay`, which Crawl-delay and all the rest may still lengthen: a host's owner has the last word.
-//! Outside of the line's hours the host rests. Where the line allows several requests at once, the delay counts from
-//! the latest end and from the latest beginning; how long a response takes says little then, and makes no delay. There
-//! is one at a time all the same until a host has answered twice, unless it is the operator's own, and as long as a
-//! complaint of it is not forgiven. Complaints about requests that were under way when it complained before are the
-//! same complaint.
-//! Invariants: `not_before` never moves back; a rest that comes of hours is not taken for a wish of the host.
-//! Leaves to others: failures, which are an origin's ([`super::streak`]).
+//! Decides: the next request starts no earlier than the host's delay after the *end* of the last one, because only
+//! then does the server itself see that gap, whatever the network latency. The delay is the longest of three: the
+//! configured one, robots.txt's Crawl-delay, and `politeness.response_factor` times what the last response took,
+//! because a slow server is busy (the last does not apply if the configured delay is zero). The delay is stretched
+//! for hosts that are new or complain ([`super::caution`]).
+//! 429 and 503 get the time that Retry-After asks for (a wall counts as one, [`crate::outcome::Wall`]): for the whole
+//! host, except with odd ports and kinds that complain alone ([`super::kind_rest`]). A host without any permitted
+//! address is given up, and everything that waits for it ends.
+//! A line of `politeness.host` gives a host another delay than `politeness.host_delay`. Crawl-delay and all the rest
+//! may still lengthen it: a host's owner has the last word. Outside of the line's hours the host rests.
+//! If the line allows several requests at once, the delay counts from the latest end and from the latest beginning.
+//! How long a response takes says little then, and adds no delay. There is still only one request at a time until a
+//! host has answered twice, unless it is the operator's own, and as long as a complaint of it is not forgiven.
+//! Complaints about requests that were in flight when it complained before are the same complaint.
+//! Invariants: `not_before` never moves back; a rest due to hours is not taken for a wish of the host.
+//! Leaves to others: failures, which belong to an origin ([`super::streak`]).
 
 use super::caution::{Caution, Complaint};
 use super::streak::GIVEN_UP_FOR;
@@ -29,13 +29,13 @@ use ringcrawl_config::{HostTerms, Politeness};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HostPace {
     not_before: Instant,
-    /// The operator's hours begin then, as far as they have kept it waiting.
+    /// When the operator's hours begin, if they have kept it waiting.
     open_from: Instant,
-    /// The latest end; where several may be under way, the latest beginning or end.
+    /// The latest end; with several in flight, the latest beginning or end.
     latest: Instant,
     /// When it complained last.
     complained: Instant,
-    /// Since when it does nothing else.
+    /// Since when it has only complained.
     complains_since: Instant,
     terms: HostTerms,
     crawl_delay: Duration,
@@ -50,21 +50,21 @@ pub struct HostPace {
 pub struct GivenUp {
     /// How everything that waits for the host ends.
     pub failure: Failure,
-    /// From then on it may be asked again.
+    /// From then on it may get requests again.
     pub until: Instant,
 }
 
-/// Whether a try is one of those that a URL and its origin have.
+/// Whether a try uses up one of those that a URL and its origin have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Try {
-    /// It is.
+    /// It does.
     Counts,
-    /// It was aborted, or an address's fault.
+    /// It does not: it was aborted, or an address's fault.
     Uncounted,
 }
 
 impl HostPace {
-    /// A host that was never asked.
+    /// A host that never got a request.
     pub fn new() -> HostPace {
         HostPace {
             not_before: Instant::ZERO,
@@ -80,17 +80,17 @@ impl HostPace {
         }
     }
 
-    /// A host that was forgotten and is met again.
+    /// A host that was forgotten and appears again.
     pub fn remembered(given_up: Option<GivenUp>, caution: Caution) -> HostPace {
         HostPace { given_up, caution, ..HostPace::new() }
     }
 
-    /// The same host, of which this is agreed.
+    /// The same host, under these terms.
     pub fn under(self, terms: HostTerms) -> HostPace {
         HostPace { terms, ..self }
     }
 
-    /// Requests that may be under way at once.
+    /// The number of requests that may be in flight at once.
     pub fn requests_max(&self) -> u8 {
         let may_have = if self.terms.is_mine { self.caution.is_forgiven() } else { self.caution.is_at_ease() };
         if may_have { self.terms.concurrency } else { 1 }
@@ -106,7 +106,7 @@ impl HostPace {
         self.terms.is_mine
     }
 
-    /// It rests until its hours begin, if they have not; it is `wall` by the clock.
+    /// Makes the host rest until its hours begin, if they have not; `wall` is the clock time.
     pub fn keep_hours(&mut self, now: Instant, wall: UnixTime) {
         if let Some(open_from) = self.terms.hours.and_then(|hours| hours.open_from(now, wall)) {
             self.open_from = self.open_from.max(open_from);
@@ -118,7 +118,7 @@ impl HostPace {
         self.not_before.max(self.open_from)
     }
 
-    /// The same, whatever the operator's hours: what the host itself has asked for, or its delay.
+    /// The same without the operator's hours: what the host itself has asked for, or its delay.
     pub fn asked_until(&self) -> Instant {
         self.not_before
     }
@@ -128,12 +128,12 @@ impl HostPace {
         self.not_before = self.not_before.max(at);
     }
 
-    /// The delay that robots.txt asks for, as far as it is obeyed; zero: none.
+    /// The delay that robots.txt asks for, within the limit; zero: none.
     pub fn crawl_delay(&self) -> Duration {
         self.crawl_delay
     }
 
-    /// Whether it was asked since it is in memory: only then is it known from when on a Crawl-delay counts.
+    /// Whether it got a request since it is in memory: only then is the start of a Crawl-delay known.
     pub fn was_asked(&self) -> bool {
         self.latest > Instant::ZERO
     }
@@ -167,14 +167,15 @@ impl HostPace {
     }
 
     fn delay_for_response(&self, politeness: &Politeness) -> Duration {
-        // A delay of zero is the operator's word that this host may be asked at once.
+        // A delay of zero is the operator's word that this host needs no delay.
         match self.may_have_several() || self.terms.is_mine || self.agreed_delay(politeness).is_zero() {
             true => Duration::ZERO,
             false => (self.took * politeness.response_factor).min(politeness.response_delay_max),
         }
     }
 
-    /// A request begins, or is over though its outcome does not count yet: where several may be under way, others wait for the delay.
+    /// A request begins, or has ended though its outcome does not count yet. With several in flight, others wait for
+    /// the delay.
     pub fn moved(&mut self, now: Instant, politeness: &Politeness) {
         if self.may_have_several() {
             self.latest = now;
@@ -187,9 +188,9 @@ impl HostPace {
         self.took
     }
 
-    /// A request ended at `now` that `took` so long; the host may have complained so, and asked to be left alone for a while. Without a
-    /// `complaint` a 429 or 503 is none of the host, but of one origin or kind of URLs. A response that `is_fine` is a page's, and no
-    /// failure.
+    /// A request ended at `now` after `took`. The host may have complained in it, and asked to be left alone for a
+    /// while. Without a `complaint`, a 429 or 503 is charged to one origin or kind of URLs and not to the host. A
+    /// response that `is_fine` is a page and not a failure.
     pub fn ended(
         &mut self,
         now: Instant,
@@ -198,7 +199,7 @@ impl HostPace {
         complaint: Option<(Complaint, Option<Duration>)>,
         politeness: &Politeness,
     ) {
-        // Of several under way one may have waited for us while others ended.
+        // With several in flight, one may have waited for us while others ended.
         self.latest = self.latest.max(now);
         let mut rest = Duration::ZERO;
         match outcome {
@@ -210,21 +211,22 @@ impl HostPace {
             }
             Outcome::Fetched(_) => {
                 self.took = took;
-                // The delay is that before this response: a stranger's holds until it has answered so often.
+                // The delay from before this response: a new host's delay holds until it has answered often enough.
                 rest = self.delay(politeness);
                 self.caution.answered(is_fine);
             }
-            // Says nothing of the host: when the proxy is there again, all hosts must be.
+            // This says nothing about the host: all hosts must be available once the proxy is back.
             Outcome::Failed(Failure::ProxyFailed | Failure::ProxyUnreachable) => rest = politeness.retry_delay,
             Outcome::Failed(failure @ Failure::AddressForbidden) => self.give_up(*failure, now + GIVEN_UP_FOR),
-            // As slow as servers can be.
+            // The slowest that servers can be.
             Outcome::Failed(Failure::Deadline | Failure::FirstByteTimeout | Failure::Hurried) => self.took = took,
             Outcome::Failed(_) | Outcome::Resolved { .. } | Outcome::NoAddress { .. } => {}
         }
         self.rest_until(now + rest.max(self.delay(politeness)));
     }
 
-    /// The server says that it is asked too often, in response to a request that began at `began`. How long it is left alone: for as long as it asks for, or ever longer.
+    /// The server says that it gets too many requests, in response to one that began at `began`. Returns how long the
+    /// host rests: as long as it asks for, or longer each time.
     fn complained(
         &mut self,
         now: Instant,
@@ -245,12 +247,12 @@ impl HostPace {
         retry_after.map_or(back_off, |asked| asked.min(politeness.retry_after_max))
     }
 
-    /// Whether the host complains of everything: then no URL is to blame, until the host is given up.
+    /// Whether the host complains about everything: then no URL is to blame, until the host is given up.
     pub fn is_in_storm(&self) -> bool {
         self.caution.is_of_host()
     }
 
-    /// It says so in a response that counts for nothing else.
+    /// The host complains in a response that counts for nothing else.
     pub fn overloaded(
         &mut self,
         now: Instant,
@@ -262,7 +264,7 @@ impl HostPace {
         self.rest_until(now + rest);
     }
 
-    /// robots.txt asks for this delay: it holds from the last request on, and also after the rules have expired, until
+    /// robots.txt asks for this delay. It holds from the last request on, also after the rules have expired, until
     /// there are new ones.
     pub fn obey_crawl_delay(&mut self, asked: Duration, politeness: &Politeness) {
         self.crawl_delay = asked.min(politeness.crawl_delay_max);
@@ -271,22 +273,22 @@ impl HostPace {
         }
     }
 
-    /// Everything that waits for the host ends as `failure`, until `until`.
+    /// Ends everything that waits for the host as `failure`, until `until`.
     pub fn give_up(&mut self, failure: Failure, until: Instant) {
         self.given_up = Some(GivenUp { failure, until });
     }
 
-    /// How careful one is with it.
+    /// How careful we are with it.
     pub fn caution(&self) -> Caution {
         self.caution
     }
 
-    /// Whether it was given up, though perhaps not any more by now.
+    /// Whether it was given up; that may have ended by now.
     pub fn given_up(&self) -> Option<GivenUp> {
         self.given_up
     }
 
-    /// The time for which the host was given up is over.
+    /// The time for which the host was given up has ended.
     pub fn forgive(&mut self) {
         self.given_up = None;
     }
@@ -298,12 +300,12 @@ impl Default for HostPace {
     }
 }
 
-/// The server says that it is asked too often (RFC 6585 section 4, RFC 9110 section 15.6.4).
+/// The server says that it gets too many requests (RFC 6585 section 4, RFC 9110 section 15.6.4).
 pub fn is_overload(status: u16) -> bool {
     matches!(status, 429 | 503)
 }
 
-/// A host that complains of everything for so long is given up like one that fails: maintenance ends sooner.
+/// A host that complains about everything for this long is given up like one that fails: maintenance ends sooner.
 pub(super) const STORM_MAX: Duration = Duration::from_secs(6 * 3_600);
 
 #[cfg(test)]
@@ -375,7 +377,7 @@ mod tests {
         assert_eq!([gap(0), gap(3), gap(60), gap(0)], [1, 6, 30, 1]);
     }
 
-    /// Who sets a delay to zero means that.
+    /// An operator who sets a delay to zero means it.
     #[test]
     fn no_delay_is_none_however_slow_a_server_is() {
         let mut politeness = politeness();
@@ -467,7 +469,7 @@ mod tests {
             ended(&mut pace, second * 10, &fetched(200, None), &politeness);
         }
         most.push(pace.requests_max());
-        // Eight are under way, of which all but one complain: that is one complaint.
+        // Eight are in flight, and all but one complain: that is one complaint.
         pace.moved(at(30), &politeness);
         assert_eq!(pace.not_before(), at(31), "from the latest beginning on");
         for second in 0..7 {

@@ -1,14 +1,18 @@
-//! How often a URL is tried again, and after how long, by what went wrong.
+//! How often a URL is retried, and after how long, by what went wrong.
 //!
-//! Decides: failures that pass are of a class each: a name that no server told of, no connection, a handshake that broke, a transfer
-//! that broke or took too long, a server's error, and a server that is asked too often. They pass after times of their own: a reset
-//! is over at once, a server that is down is so for minutes. Each class has a rule (`[retry]`); what that leaves out, `politeness` says for
-//! all. Failures of our proxy are of none, and keep to `politeness`.
-//! A URL has had its tries when it has been tried as often as the rule of its last failure allows, whatever went wrong before.
-//! What does not pass is never tried again, whatever the rule: of TLS a wrong name, an issuer whom nobody trusts, a certificate that has expired,
-//! and a server that speaks nothing of ours ([`Failure::is_transient`]).
-//! Limits: 100 tries; a wait grows ten times at most, and lasts no longer than a day: a host that waits for nothing else is held in memory.
-//! Leaves to others: how long the host and the origin rest meanwhile ([`super::HostPace`], [`super::FailureStreak`]).
+//! Decides: each transient failure has a class: the name servers failed, no connection, a broken handshake, a
+//! transfer that broke or took too long, a server error, and a server that gets too many requests. They pass after
+//! different times: a reset is over at once, a server that is down stays so for minutes. Each class has a rule
+//! (`[retry]`); `politeness` sets whatever a rule omits. Failures of our proxy have no class, and follow
+//! `politeness`.
+//! A URL has used up its tries when it was tried as often as the rule of its last failure allows, whatever went wrong
+//! before.
+//! Permanent failures are never retried, whatever the rule: in TLS a wrong name, an untrusted issuer, an expired
+//! certificate, and a server with no protocol in common with us ([`Failure::is_transient`]).
+//! Limits: 100 tries; a wait grows at most ten times and lasts at most a day, because a host that waits for nothing
+//! else is held in memory.
+//! Leaves to others: how long the host and the origin rest in the meantime ([`super::HostPace`],
+//! [`super::FailureStreak`]).
 
 use super::is_overload;
 use crate::outcome::Outcome;
@@ -16,7 +20,7 @@ use ringcrawl_base::Failure;
 use ringcrawl_base::time::Duration;
 use ringcrawl_config::{self as config, RetryRule};
 
-/// What went wrong, and may pass.
+/// A failure that may pass.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RetryClass {
     /// The name servers failed.
@@ -36,10 +40,10 @@ pub enum RetryClass {
 }
 
 impl RetryClass {
-    /// Of an outcome; `None` of what is right, or will not pass.
+    /// The class of an outcome; `None` if it succeeded or will not pass.
     pub fn of(outcome: &Outcome) -> Option<RetryClass> {
         match outcome {
-            // The same again, and not of a server that has too much to do.
+            // A retry gives the same again, and the server is not overloaded.
             Outcome::Fetched(fetched) if fetched.wall.is_some() => None,
             Outcome::Fetched(fetched) if is_overload(fetched.status) => Some(RetryClass::Overload),
             Outcome::Fetched(fetched) if is_hiccup(fetched.status) => Some(RetryClass::Server),
@@ -75,7 +79,7 @@ struct Rule {
 }
 
 impl Retries {
-    /// What is configured.
+    /// The configured rules.
     pub fn new(politeness: &config::Politeness, retry: &config::Retry) -> Retries {
         let rule = |rule: RetryRule| Rule {
             tries: rule.tries.unwrap_or(politeness.retries_max),
@@ -87,7 +91,7 @@ impl Retries {
         Retries { rules: [name, connect, tls, transfer, server, overload, RetryRule::default()].map(rule) }
     }
 
-    /// Retries of one URL.
+    /// The number of retries of one URL.
     pub fn max(&self, class: RetryClass) -> u8 {
         self.rule(class).tries
     }
@@ -109,11 +113,11 @@ fn is_hiccup(status: u16) -> bool {
     matches!(status, 500 | 502 | 504)
 }
 
-/// How many times as long each wait is as the one before, if the rule does not say.
+/// The factor between one wait and the next, unless the rule sets it.
 const FACTOR: u32 = 2;
-/// The longest wait, if the rule does not say.
+/// The longest wait, unless the rule sets it.
 const DELAY_MAX: Duration = Duration::from_secs(86_400);
-/// So often a wait grows.
+/// How often a wait grows.
 const GROWS_MAX: u8 = 10;
 
 #[cfg(test)]
@@ -171,7 +175,7 @@ mod tests {
                 "tls-failed" | "tls-timeout" => Some(RetryClass::Tls),
                 "first-byte-timeout" | "deadline" | "hurried" | "reset" | "closed-early" => Some(RetryClass::Transfer),
                 "proxy-failed" | "proxy-unreachable" | "aborted" => Some(RetryClass::Own),
-                // What is wrong with a certificate, say, is so an hour later.
+                // A bad certificate, for example, is still bad an hour later.
                 _ => None,
             };
             assert_eq!(RetryClass::of(&Outcome::Failed(*failure)), expected, "{}", failure.as_str());

@@ -1,16 +1,17 @@
-//! Failures in a row of one origin, and when it is given up.
+//! Consecutive failures of one origin, and when it is given up.
 //!
-//! Decides: an origin that fails in a row rests longer each time, and is then given up for an hour; after that a single request
-//! has to show that it is alive. An address that no connection comes about to costs no try while the host has another one.
-//! Invariants: one answer ends the row.
-//! Limits: [`UNCOUNTED_MAX`] uncounted tries in a row, because name servers can name new addresses for ever.
+//! Decides: an origin that fails repeatedly rests longer each time, and is then given up for an hour; after that a
+//! single request must show that it is alive. An address that accepts no connection costs no try while the host has
+//! another one.
+//! Invariants: one answer ends the streak.
+//! Limits: [`UNCOUNTED_MAX`] uncounted tries in a row, because name servers can name new addresses forever.
 //! Leaves to others: which failures are an origin's, and what else on its host they hold up (`frontier`).
 
 use super::Try;
 use ringcrawl_base::time::{Duration, Instant};
 use ringcrawl_config::Politeness;
 
-/// A row of failures.
+/// Consecutive failures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FailureStreak {
     failures: u32,
@@ -31,8 +32,9 @@ impl FailureStreak {
         *self = FailureStreak { asked_until: self.asked_until, ..FailureStreak::default() };
     }
 
-    /// A request failed that began at `began`; so many in a row are enough. Several that were under way at once are one in the row. `has_another_address` says whether no connection came about while another
-    /// address is left, or may be: that of a family which was not asked for.
+    /// A request that began at `began` failed; `failures_max` failures in a row are enough. Several that were in
+    /// flight at once count once. `has_another_address` says whether there was no connection while another address is
+    /// left, or may be: one of a family that was not queried.
     pub fn failed(
         &mut self,
         now: Instant,
@@ -69,22 +71,22 @@ impl FailureStreak {
         self.rests_until.max(self.asked_until)
     }
 
-    /// The same, as far as it has asked for it.
+    /// The same, but only what it asked for.
     pub fn asked_until(&self) -> Instant {
         self.asked_until
     }
 
-    /// It complained, and nothing else of its host: no request before `at`.
+    /// It complained, and nothing else of its host did: no request before `at`.
     pub fn rest_until(&mut self, at: Instant) {
         self.asked_until = self.asked_until.max(at);
     }
 
-    /// Until when it was given up, though perhaps not any more by now.
+    /// Until when it was given up; that may have ended by now.
     pub fn dead_until(&self) -> Option<Instant> {
         self.dead_until
     }
 
-    /// The time for which it was given up is over: a single request is to show that it lives.
+    /// The time for which it was given up has ended: a single request must show that it is alive.
     pub fn forgive(&mut self, failures_max: u32) {
         let (failures, asked_until) = (failures_max.saturating_sub(1), self.asked_until);
         *self = FailureStreak { failures, asked_until, ..FailureStreak::default() };
@@ -134,7 +136,7 @@ mod tests {
         assert_eq!(answers, FailureStreak::default());
     }
 
-    /// A server that goes away with many requests under way has failed once.
+    /// A server that goes away with many requests in flight has failed once.
     #[test]
     fn failures_at_once_are_one_in_the_row() {
         let (mut streak, politeness) = (FailureStreak::default(), politeness());

@@ -1,31 +1,31 @@
-//! The turns that one request needs at the same time: of its site, of its address, of its address's operator, and of its host, where
-//! several shards have URLs of that.
+//! The turns that one request needs at the same time: of its site, its address, its address's operator, and its host,
+//! if several shards have URLs of that.
 //!
-//! Decides: all are claimed or none; what was claimed before one that is taken is given back as it was. The order is
-//! always the same. A host's turn is given back apart, when it is known how long the host is to be left alone.
-//! Leaves to others: which are needed (`frontier`), who waits for them (`frontier::turn_queues`).
+//! Decides: all are claimed or none. If one is taken, those claimed before it are given back as they were. The order
+//! is always the same. A host's turn is given back separately, once it is known how long the host must rest.
+//! Leaves to others: which are needed (`frontier`), the queues for them (`frontier::turn_queues`).
 
 use super::key::Key;
 use super::ledger::Ledger;
 use ringcrawl_base::time::{Duration, Instant};
 
-/// Keys, each with how long it stays free after the request; a host's with how much longer it must have been free before it, as this
-/// shard knows of a longer delay than others may.
+/// Keys, each with its pause after the request. A host's is how much longer it must have been free before the
+/// request, because this shard may know of a longer delay than others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Turns([Option<(Key, Duration)>; 4]);
 
-/// A turn is taken, or not to be had.
+/// The claim was refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TakenTurn {
-    /// Which.
+    /// The key that refused it.
     pub key: Key,
-    /// From when on it is free; `None` when a request is under way, whose end nobody knows.
+    /// When it becomes free; `None` while a request is in flight, because its end is unknown.
     pub until: Option<Instant>,
 }
 
 impl Turns {
-    /// Those of a host, a site, an address and a group that are to be left alone for so long after a request; a turn of no time is
-    /// none, but of a host there is one request at a time, whatever its delay.
+    /// The turns of a host, a site, an address and a group, each with its pause after a request. A turn with no pause
+    /// is dropped, but a host gets one request at a time, whatever its delay.
     pub fn new(turns: [Option<(Key, Duration)>; 4]) -> Turns {
         Turns(turns.map(|turn| turn.filter(|(key, pause)| *pause > Duration::ZERO || matches!(key, Key::Host(_)))))
     }
@@ -35,7 +35,8 @@ impl Turns {
         self.0.into_iter().flatten().map(|(key, _)| key)
     }
 
-    /// Claims all of them for a request that ends by `hold_until`, of those that the caller `may` look at.
+    /// Claims all of them for a request that ends by `hold_until`. One that the caller `may` not look at counts as
+    /// taken.
     ///
     /// # Errors
     /// The first that is taken; then none is claimed.
@@ -57,8 +58,8 @@ impl Turns {
         Ok(())
     }
 
-    /// The request has ended that claimed them; its host's stays claimed. Whether it met a wall: then the operator is left alone for
-    /// longer, as its other machines would count the next request against us as well.
+    /// The request that claimed them has ended; its host's turn stays claimed. If the request met a wall, the
+    /// operator rests longer, because its other machines would count the next request against us as well.
     pub fn release(&self, ledger: &Ledger, now: Instant, hold_until: Instant, met_wall: bool) {
         for (key, pause) in self.0.iter().flatten().filter(|(key, _)| !matches!(key, Key::Host(_))) {
             let times = if met_wall && matches!(key, Key::Group(_)) { WALL_PAUSES } else { 1 };
@@ -66,7 +67,7 @@ impl Turns {
         }
     }
 
-    /// What came of the request is known: its host, if that has a turn, may be asked again at `free_from`.
+    /// The outcome of the request is known: its host, if that has a turn, may get the next request at `free_from`.
     pub fn release_host(&self, ledger: &Ledger, hold_until: Instant, free_from: Instant) {
         for key in self.keys().filter(|key| matches!(key, Key::Host(_))) {
             ledger.release(key, hold_until, free_from);
@@ -75,11 +76,11 @@ impl Turns {
 }
 
 impl Turns {
-    /// A request whose turns were given back has met a wall: the operator is left alone for longer from now on, unless another
+    /// A request whose turns were given back has met a wall: the operator rests longer from now on, unless another
     /// request has begun there.
     pub fn rest_after_wall(&self, ledger: &Ledger, now: Instant) {
         for (key, pause) in self.0.iter().flatten().filter(|(key, _)| matches!(key, Key::Group(_))) {
-            // It may rest already, which is its usual delay: that is over soon, and the next one meets the wall in turn.
+            // It may be in its usual delay already: that ends soon, and the next request meets the wall in turn.
             if ledger.claim(*key, now, now + *pause).is_ok() {
                 ledger.release(*key, now + *pause, now + *pause * WALL_PAUSES);
             }
@@ -87,8 +88,8 @@ impl Turns {
     }
 }
 
-/// How many times its delay an operator's slot is left alone after a wall. Its host rests for much longer; anybody can put up a
-/// wall at an operator's machine, and must not stop all others there.
+/// How many times its delay an operator's slot rests after a wall. Its host rests for much longer; anyone can put up
+/// a wall at an operator's machine, and must not stop all others there.
 const WALL_PAUSES: u32 = 16;
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! Consistent hashing: shards own arcs of a circle.
 //!
-//! Decides: each shard has `replicas` points on the circle of 64-bit numbers, and a site belongs to the shard of the next point at or
-//! after its hash (Boldi, Codenotti, Santini, Vigna, "UbiCrawler", 2004). A shard that is added takes arcs from the others and none of
-//! the others takes one from another, so of K + 1 shards the new one gets some 1/(K + 1) of the sites and all others stay
-//! (*covariant*), whereas [`ringcrawl_base::fast_range`] moves half of them.
-//! Why replicas: one arc a shard would be of very different lengths; the load's standard deviation is one by the root of
-//! `replicas`.
+//! Decides: each shard has `replicas` points on the circle of 64-bit numbers. A site belongs to the shard of the next
+//! point at or after its hash (Boldi, Codenotti, Santini, Vigna, "UbiCrawler", 2004). A new shard takes arcs from the
+//! others, and no arc moves between these. So of K + 1 shards the new one gets some 1/(K + 1) of the sites and all
+//! others stay (*covariant*), whereas [`ringcrawl_base::fast_range`] moves half of them.
+//! Why replicas: with one arc per shard, arcs would differ widely in length. The load's standard deviation is one
+//! over the root of `replicas`.
 //! Invariants: a point depends on its shard and number alone, never on how many shards there are.
-//! Limits: 12 bytes a point, and twice as many entries of four bytes that say where to begin the search.
+//! Limits: 12 bytes a point, plus an index with twice as many entries of four bytes.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -19,13 +19,13 @@ pub struct Circle {
     points: Vec<u64>,
     /// The shard of each point.
     owners: Vec<u16>,
-    /// By a hash's first bits: the first point that is not before all such hashes.
+    /// By a hash's first bits: the first point at or after all hashes that begin with them.
     begins: Vec<u32>,
     shift: u32,
 }
 
 impl Circle {
-    /// Of `shards` shards, at least one.
+    /// The circle of `shards` shards, at least one.
     pub fn new(shards: u16, replicas: u16) -> Circle {
         let point = |shard: u16, replica: u16| {
             let [a, b] = shard.to_le_bytes();
@@ -57,11 +57,11 @@ impl Circle {
         self.replicas
     }
 
-    /// Who owns what has this hash.
+    /// The shard that owns `hash`.
     pub fn owner(&self, hash: u64) -> u16 {
         let begin = self.begins.get((hash >> self.shift) as usize).map_or(0, |begin| *begin as usize);
         let behind = self.points.iter().skip(begin).take_while(|point| **point < hash).count();
-        // Behind the last point comes the first.
+        // After the last point comes the first.
         self.owners.get(begin + behind).or(self.owners.first()).copied().unwrap_or_default()
     }
 }
@@ -74,7 +74,7 @@ mod tests {
         xxh3_64(format!("s{number}.test").as_bytes())
     }
 
-    /// The slow twin looks at all points.
+    /// The slow twin scans all points.
     #[test]
     fn the_owner_is_that_of_the_next_point() {
         for (shards, replicas) in [(1, 1), (2, 1), (3, 7), (64, 128)] {

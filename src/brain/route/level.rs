@@ -1,12 +1,15 @@
-//! Which sites move from shards with much work to shards with little (SCrawler's distributor: Lee, Lee and Kim, 2007).
+//! Which sites move from shards with much work to shards with little (SCrawler's distributor: Lee, Lee and Kim,
+//! 2007).
 //!
-//! Decides: work is URLs that wait. The largest site of the most loaded shard that makes the larger of the two loads smaller goes to the least
-//! loaded one, until there is none, or loads are within [`LEVEL_PERCENT`] of the mean. Sites of equal size by name: the same loads
-//! give the same moves. A shard whose visited set has no room for a site, and for what it knows of it, gets none.
-//! Invariants: no move makes a shard the most loaded one; a site moves at most once; there are never more moved sites than the limits allow.
-//! Limits: a site larger than a shard's share stays where it is, as no site is divided. Loads by URLs say nothing of how fast a site may be
-//! asked; whoever moves sites looks at the outcome. Of a shard with more sites than memory allows the smaller ones are forgotten: they
-//! stay where they are by the rule.
+//! Decides: work is waiting URLs. The most loaded shard gives a site to the least loaded one: its largest site that
+//! reduces the larger of the two loads. This repeats until there is no such site, or loads are within
+//! [`LEVEL_PERCENT`] of the mean. Sites of equal size are ordered by name: the same loads give the same moves. A
+//! shard whose visited set has no room for a site and its known URLs gets none.
+//! Invariants: no move makes a shard the most loaded one; a site moves at most once; the number of moved sites never
+//! exceeds the limits.
+//! Limits: a site larger than a shard's share stays where it is, because sites are never divided. Loads in URLs say
+//! nothing about how fast a site may be fetched; the caller checks the outcome. If a shard has more sites than memory
+//! allows, the smaller ones are forgotten: they stay where the rule puts them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -22,23 +25,23 @@ pub type MovedSites = BTreeMap<Box<str>, u16>;
 /// What a shard has to do.
 #[derive(Debug, Default)]
 pub struct ShardWork {
-    /// URLs that wait, and all that it knows.
+    /// Waiting URLs, and all URLs that it knows.
     waiting: u64,
     known: u64,
-    /// URLs that wait by site; the larger sites.
+    /// Waiting URLs by site, for the larger sites.
     sites: BTreeMap<Box<str>, u64>,
-    /// What these take of memory, and may.
+    /// The memory that these take, and the limit.
     bytes: usize,
     bytes_max: usize,
 }
 
 impl ShardWork {
-    /// Nothing yet; sites may have so many bytes of memory.
+    /// No work yet; sites may take `bytes_max` bytes of memory.
     pub fn new(bytes_max: u64) -> ShardWork {
         ShardWork { bytes_max: usize::try_from(bytes_max).unwrap_or(usize::MAX), ..ShardWork::default() }
     }
 
-    /// It knows a URL of a site, which waits or is over.
+    /// The shard knows a URL of a site; the URL waits or is final.
     pub fn note(&mut self, site: &str, is_over: bool) {
         self.known += 1;
         if is_over {
@@ -77,31 +80,31 @@ impl ShardWork {
 /// How many sites may move, and to where.
 #[derive(Clone, Copy, Debug)]
 pub struct LevelLimits {
-    /// Bytes of memory for the table of moved sites, and for what is known of all shards' sites while they are levelled out.
+    /// Bytes of memory for the table of moved sites, and for the sites of all shards during levelling.
     pub bytes_max: u64,
     /// URLs that a shard may know.
     pub shard_urls_max: u64,
 }
 
-/// Sites that move, and what that comes to.
+/// The sites that move, and the resulting loads.
 #[derive(Debug)]
 pub struct Levelled {
     moves: MovedSites,
-    /// Those of earlier moves that stay.
+    /// Earlier moves that stay in effect.
     kept: MovedSites,
     urls: u64,
-    /// URLs that wait in all shards, and in the one with most of them, before and after.
+    /// Waiting URLs of all shards, and of the shard with most of them, before and after.
     all: u64,
     most: [u64; 2],
 }
 
 impl Levelled {
-    /// By the URLs that wait, where sites were moved `earlier`.
+    /// Levels the waiting URLs, where sites were moved `earlier`.
     pub fn new(waiting: &WaitingSites, earlier: MovedSites, limits: LevelLimits) -> Levelled {
         let waits =
             |site: &str, shard: u16| waiting.get(usize::from(shard)).is_some_and(|work| work.sites.contains_key(site));
         let mut kept = earlier;
-        // Where nothing waits any more the rule has it again, so that the list does not grow for ever.
+        // Where nothing waits any more the rule applies again, so that the list does not grow forever.
         kept.retain(|site, shard| waits(site, *shard));
         let moves_max = Partition::moved_max(limits.bytes_max).saturating_sub(kept.len());
         let moves = level(waiting, moves_max, limits.shard_urls_max);
@@ -121,12 +124,12 @@ impl Levelled {
         Levelled { moves, kept, urls: moved, all: loads.iter().sum(), most }
     }
 
-    /// Whether it is worth writing all logs anew.
+    /// Whether rewriting all logs is worth it.
     pub fn helps(&self) -> bool {
         !self.moves.is_empty() && self.most[1] <= self.most[0] / 10 * 9
     }
 
-    /// Where sites are from now on that are not where `rule` has them.
+    /// The sites that are from now on elsewhere than `rule` puts them.
     pub fn moved_sites(self, rule: &Partition) -> MovedSites {
         let mut moved = self.kept;
         moved.extend(self.moves);
@@ -153,16 +156,17 @@ impl fmt::Display for Levelled {
     }
 }
 
-/// The sites that move, and where to: so many at most, to shards that may know so many URLs.
+/// The sites that move, and their new shards: at most `moves_max` sites, to shards that may know `shard_urls_max`
+/// URLs.
 fn level(waiting: &WaitingSites, moves_max: usize, shard_urls_max: u64) -> MovedSites {
     let mut moves = MovedSites::new();
     let mut loads: Vec<u64> = waiting.iter().map(|work| work.waiting).collect();
-    // What a shard has room for; one that has too little is asked no more.
+    // A shard's remaining room; a shard with too little is not considered again.
     let room = |work: &ShardWork| Some(shard_urls_max.saturating_sub(work.known)).filter(|room| *room > 0);
     let mut rooms: Vec<Option<u64>> = waiting.iter().map(room).collect();
     let mean = loads.iter().sum::<u64>() / (loads.len() as u64).max(1);
     let enough = mean + mean * LEVEL_PERCENT / 100;
-    // The largest first; sites that came from elsewhere are not among them.
+    // The largest first; sites that came from elsewhere are excluded.
     let sites = waiting.iter().map(|work| work.sites.iter().map(|(site, urls)| (*urls, &**site)).collect());
     let mut by_size: Vec<BTreeSet<(u64, &str)>> = sites.collect();
     while moves.len() < moves_max {
@@ -174,11 +178,11 @@ fn level(waiting: &WaitingSites, moves_max: usize, shard_urls_max: u64) -> Moved
         if loads[most] <= enough || gap == 0 {
             break;
         }
-        // It is to be smaller than the gap, and best half of it.
+        // It must be smaller than the gap, ideally half of it.
         let fits = by_size[most].range(..(gap / 2 + 1, "")).next_back();
         let found = fits.or_else(|| by_size[most].range((gap / 2 + 1, "")..(gap, "")).next());
         let Some((urls, site)) = found.copied() else { break };
-        // What waits is counted by site, what is over is taken to be as much of each.
+        // Waiting URLs are counted by site; final ones are assumed to be spread in proportion.
         let ShardWork { waiting: all, known, .. } = waiting[most];
         let takes = (u128::from(urls) * u128::from(known) / u128::from(all.max(1))) as u64;
         rooms[least] = rooms[least].and_then(|room| room.checked_sub(takes));
@@ -193,9 +197,9 @@ fn level(waiting: &WaitingSites, moves_max: usize, shard_urls_max: u64) -> Moved
     moves
 }
 
-/// So far from the mean a load is as good as it.
+/// A load this close to the mean is as good as the mean.
 const LEVEL_PERCENT: u64 = 2;
-/// Bytes that a site takes besides its name: of the two lists, and of the allocator.
+/// Bytes that a site takes in addition to its name: for the two lists and the allocator.
 pub(super) const SITE_BYTES: usize = 96;
 
 #[cfg(test)]
@@ -260,7 +264,7 @@ mod tests {
         let moved = Levelled::new(&waiting, MovedSites::new(), UNLIMITED).moved_sites(rule);
         assert_eq!(moved.len(), all.len() / 2);
         assert!(moved.values().all(|shard| *shard == 1));
-        // One of them waits still, and others of their new shard make it the fuller one.
+        // One of them still waits, and other sites of its new shard make that the fuller one.
         let still = moved.keys().next().expect("a site").clone();
         let second: BTreeMap<Box<str>, u64> = of(1).map(|site| (site.clone(), 5)).chain([(still.clone(), 1)]).collect();
         let waiting = vec![work(BTreeMap::new()), work(second)];
@@ -295,7 +299,7 @@ mod tests {
     fn shards_that_are_full_get_nothing_and_others_what_they_have_room_for() {
         let hundred = || work((0..100).map(|site| (format!("s{site}.test").into(), 10)).collect());
         let full = ShardWork { known: 5_000, ..ShardWork::default() };
-        // The last one has room for 100 URLs, of which half are over.
+        // The last one has room for 100 URLs; half of the URLs are final.
         let waiting =
             vec![ShardWork { known: 2_000, ..hundred() }, full, ShardWork { known: 4_900, ..ShardWork::default() }];
         let moves = level(&waiting, usize::MAX, 5_000);
@@ -322,7 +326,7 @@ mod tests {
     fn small_sites_are_forgotten_where_memory_is_short() {
         let mut shard = ShardWork::new(40 * (SITE_BYTES as u64 + 10));
         for number in 0..10_000 {
-            // Ten large ones, and others that come once.
+            // Ten large ones, and others that appear once.
             shard.note(&format!("large{}.test", number % 10), false);
             shard.note(&format!("a{number}.test"), false);
             shard.note("large0.test", true);

@@ -1,19 +1,23 @@
 //! Which shard a URL belongs to.
 //!
-//! Decides: a [`Partition`] is a rule (`partition.by`) and a number of shards. Every shard computes the same answer from the URL alone, so nothing
-//! is asked, remembered or agreed on, but for the last of these. By rule: the hash of the site, of the host, or of the URL, mapped to a shard; a [`circle`] of hashes, where
-//! another number of shards moves few sites; a [`hierarchy`] of top-level domains; a [`vector`] that was planned, where a link that is not in it
-//! is its finder's, and a seed is where its site's hash says; the [`owners`] that sites are given to as they are first seen, which all
-//! shards share.
-//! Why the site, if nothing else is said: robots, politeness and budgets of a site are then one thread's plain values. Why a hash and not a
-//! table: no state, and good balance as long as no site is a large part of the web.
+//! Decides: a [`Partition`] is a rule (`partition.by`) and a number of shards. Every shard computes the same answer
+//! from the URL alone, so shards need no queries, memory or agreement, except with the last of these rules:
+//! - the hash of the site, of the host, or of the URL, mapped to a shard;
+//! - a [`circle`] of hashes, where another number of shards moves few sites;
+//! - a [`hierarchy`] of top-level domains;
+//! - a planned [`vector`], where a link that is not in it belongs to its finder, and a seed to the shard of its
+//!   site's hash;
+//! - the [`owners`] that sites get when they are first seen, in a table that all shards share.
+//!
+//! Why the site by default: robots, politeness and budgets of a site are then one thread's plain values. Why a hash
+//! and not a table: no state, and good balance as long as no site is a large part of the web.
 //! Fast-range (Lemire, "Fast Random Integer Generation in an Interval", 2019) takes the hash's high bits by one
-//! multiplication. Another number of shards moves most sites, and a crawl that gets one has its logs written anew.
+//! multiplication. Another number of shards moves most sites, and the crawl's logs must be rewritten.
 //!
-//! Sites that were [`level`]led out are where they were moved to.
+//! Sites that were [`level`]led out stay where they were moved to.
 //!
-//! Invariants: the shard is less than `shards`; hosts of one site share a shard, but by `host-hash` and `url-hash`; URLs of one
-//! host do, but by `url-hash`. Every host has one shard that is its home.
+//! Invariants: the shard is less than `shards`; hosts of one site share a shard, except with `host-hash` and
+//! `url-hash`; URLs of one host do, except with `url-hash`. Every host has one home shard.
 //! Leaves to others: carrying URLs there (`exchange`).
 
 mod circle;
@@ -39,7 +43,7 @@ use ringcrawl_url::{Site, Url};
 pub struct Partition {
     shards: u16,
     rule: Rule,
-    /// Sites that were moved from where the rule has them.
+    /// Sites that were moved away from where the rule puts them.
     moved: Option<Arc<Vector>>,
 }
 
@@ -55,7 +59,7 @@ enum Rule {
 }
 
 impl PartialEq for Partition {
-    /// Whether they are one rule; not whether they have given the same sites to the same shards.
+    /// Whether both are the same rule; they may have given the same sites to different shards.
     fn eq(&self, other: &Partition) -> bool {
         self.shards == other.shards && self.rule() == other.rule() && self.moved == other.moved
     }
@@ -64,8 +68,8 @@ impl PartialEq for Partition {
 impl Eq for Partition {}
 
 impl Partition {
-    /// By a configuration that was checked, to so many shards; 0 counts as 1. An assignment that was planned has been read from its file
-    /// ([`Partition::of_vector`]); without it all is as by site.
+    /// The partition of a validated configuration for `shards` shards; 0 counts as 1. A planned assignment must be
+    /// read from its file ([`Partition::of_vector`]); without it this partitions by site.
     pub fn new(config: &config::Partition, shards: u16) -> Partition {
         let shards = shards.max(1);
         let rule = match config.by {
@@ -81,22 +85,22 @@ impl Partition {
         Partition { shards, rule, moved: None }
     }
 
-    /// By an assignment.
+    /// Partitions by an assignment.
     pub fn of_vector(vector: Vector) -> Partition {
         Partition { shards: vector.shards().max(1), rule: Rule::Vector(Arc::new(vector)), moved: None }
     }
 
-    /// By the hash of the site.
+    /// Partitions by the hash of the site.
     pub fn by_site(shards: u16) -> Partition {
         Partition { shards: shards.max(1), rule: Rule::SiteHash, moved: None }
     }
 
-    /// By the hash of the host.
+    /// Partitions by the hash of the host.
     pub fn by_host(shards: u16) -> Partition {
         Partition { shards: shards.max(1), rule: Rule::HostHash, moved: None }
     }
 
-    /// Whether [`Partition::rule`] may have said this.
+    /// Whether [`Partition::rule`] can return this.
     pub fn is_rule(rule: &str) -> bool {
         match rule.strip_prefix(PartitionBy::Vector.as_str()).and_then(|rest| rest.strip_prefix(' ')) {
             Some(words) => Vector::are_words(words),
@@ -104,15 +108,15 @@ impl Partition {
         }
     }
 
-    /// Whether this is the rule of an assignment, which is to one number of shards.
+    /// Whether this is the rule of an assignment, which has a fixed number of shards.
     pub fn is_planned(rule: &str) -> bool {
         rule.split(' ').next() == Some(PartitionBy::Vector.as_str())
     }
 
-    /// As [`Partition::rule`] says it.
+    /// Parses what [`Partition::rule`] returns.
     ///
     /// # Errors
-    /// It says nothing that there is, or what no words can say: an assignment.
+    /// There is no such rule, or words cannot express it: an assignment.
     pub fn of_rule(rule: &str, shards: u16) -> Result<Partition, String> {
         let (by, rest) = rule.split_once(' ').unwrap_or((rule, ""));
         let by: PartitionBy = by.parse().map_err(|()| format!("no partition is named {by:?}"))?;
@@ -134,7 +138,7 @@ impl Partition {
         Ok(Partition::new(&config, shards))
     }
 
-    /// The rule in words that fit a line: equal words are equal rules.
+    /// The rule in words that fit on a line: equal words are equal rules.
     pub fn rule(&self) -> String {
         match &self.rule {
             Rule::SiteHash => PartitionBy::SiteHash.as_str().to_owned(),
@@ -147,12 +151,12 @@ impl Partition {
         }
     }
 
-    /// The owners of sites, where these are given to shards as they are seen.
+    /// The owners of sites, if sites are assigned as they are seen.
     pub fn owners(&self) -> Option<&SiteOwners> {
         if let Rule::Dynamic(owners) = &self.rule { Some(owners) } else { None }
     }
 
-    /// The same before any site was given to a shard: another run begins.
+    /// The same rule before any site was assigned: another run begins.
     pub fn afresh(&self) -> Partition {
         match &self.rule {
             Rule::Dynamic(owners) => Partition { rule: Rule::Dynamic(Arc::new(owners.afresh())), ..self.clone() },
@@ -160,12 +164,12 @@ impl Partition {
         }
     }
 
-    /// Whether it may be asked: all owners of earlier runs are known.
+    /// Whether the partition can answer: all owners of earlier runs are known.
     pub fn is_settled(&self) -> bool {
         self.owners().is_none_or(SiteOwners::is_settled)
     }
 
-    /// The shard that is given a seed: its own, or where owners are not known yet the one that passes it on to that.
+    /// The shard that receives a seed: the seed's own, or while owners are unknown the one that passes it on.
     pub fn giver_of(&self, seed: &Url) -> u16 {
         match self.is_settled() {
             true => self.shard_of(seed),
@@ -173,12 +177,12 @@ impl Partition {
         }
     }
 
-    /// Whether a URL is one shard's, whoever finds it.
+    /// Whether a URL's shard is independent of its finder.
     pub fn is_of_urls_alone(&self) -> bool {
         !matches!(self.rule, Rule::Vector(_))
     }
 
-    /// Bytes of memory that grow with what it has to know, once for all shards.
+    /// Bytes of memory that grow with its tables, once for all shards.
     pub fn ram_bytes(&self) -> u64 {
         let planned = match &self.rule {
             Rule::Vector(vector) => vector.ram_bytes(),
@@ -194,25 +198,26 @@ impl Partition {
         self.shards
     }
 
-    /// As many sites as may move where there are so many bytes for their table, and for the list that it is made of.
+    /// The most sites that may move if the table of moved sites, and the list it is made from, may take `bytes_max`
+    /// bytes.
     pub fn moved_max(bytes_max: u64) -> usize {
         let listed = usize::try_from(bytes_max).unwrap_or(usize::MAX) / level::SITE_BYTES;
         Vector::names_max(bytes_max).min(listed)
     }
 
-    /// The same, where sites were moved: each to a shard, whatever the rule says.
+    /// The same rule, with moved sites: each belongs to its new shard, whatever the rule says.
     ///
     /// # Errors
-    /// There is no such shard, a site stands twice, or there are more than have room in so many bytes.
+    /// There is no such shard, a site appears twice, or the sites do not fit in `bytes_max` bytes.
     pub fn with_moved(&self, moved: &MovedSites, bytes_max: u64) -> Result<Partition, String> {
         let mut builder = VectorBuilder::new(VectorUnit::Site, self.shards, bytes_max);
-        // Sites when they were moved: another Public Suffix List may divide names elsewhere since.
+        // Sites as they were when moved: another Public Suffix List may have divided names differently since.
         moved.iter().try_for_each(|(site, shard)| builder.add_hash(*shard, xxh3_64(site.as_bytes()), site))?;
         let moved = Some(builder.build()).filter(|moved| !moved.is_empty()).map(Arc::new);
         Ok(Partition { moved, ..self.clone() })
     }
 
-    /// The same rule with another number of shards, and no site moved; an assignment keeps its own.
+    /// The same rule with another number of shards, and no site moved; an assignment keeps its own number.
     pub fn with_shards(&self, shards: u16) -> Partition {
         let shards = shards.max(1);
         let rule = match &self.rule {
@@ -228,12 +233,12 @@ impl Partition {
         Partition { shards, rule, moved: None }
     }
 
-    /// The shard of `url`, from 0, whoever found it.
+    /// The shard of `url`, from 0, independent of the finder.
     pub fn shard_of(&self, url: &Url) -> u16 {
         self.shard_of_known(url, Site::of(url.host()))
     }
 
-    /// The shard of a URL that shard `finder` has found a link to: it keeps what is not assigned to any.
+    /// The shard of a URL that shard `finder` has found a link to: the finder keeps unassigned URLs.
     pub fn shard_of_found(&self, url: &Url, site: Site, finder: u16) -> u16 {
         match &self.rule {
             Rule::Vector(vector) => vector.owner(url, site).unwrap_or(finder),
@@ -258,8 +263,8 @@ impl Partition {
         }
     }
 
-    /// The shard that fetches the robots.txt of a canonical (lower-case, ASCII) host for all. Where one shard has all URLs of the
-    /// host, it is that.
+    /// The shard that fetches the robots.txt of a canonical (lower-case, ASCII) host for all. If one shard has all
+    /// URLs of the host, it is that shard.
     pub fn home_of(&self, host: &str) -> u16 {
         let site_hash = || Site::of(host).hash;
         if let Some(shard) = self.moved.as_ref().and_then(|moved| moved.home(host)) {
@@ -277,15 +282,15 @@ impl Partition {
     }
 }
 
-/// As for sites, the dot at the end makes no other host.
+/// As for sites, a trailing dot does not make another host.
 fn host_hash(host: &str) -> u64 {
     xxh3_64(host.strip_suffix('.').unwrap_or(host).as_bytes())
 }
 
-/// As `partition.replicas` has it.
+/// The limit of `partition.replicas`.
 const REPLICAS_MAX: u16 = 4_096;
 
-/// The shard of what has this key, from 0: a site, a host, or whatever else is to be kept together.
+/// The shard of a key, from 0: a site, a host, or anything else that must stay together.
 pub fn shard_of_key(key: &[u8], shards: u16) -> u16 {
     fast_range(xxh3_64(key), shards)
 }

@@ -1,18 +1,22 @@
-//! Sites that are given to shards as they are first seen: the dynamic assignment of Cho and Garcia-Molina ("Parallel Crawlers", 2002).
+//! Sites that are given to shards when they are first seen: the dynamic assignment of Cho and Garcia-Molina
+//! ("Parallel Crawlers", 2002).
 //!
-//! Decides: the shard that first asks for a site gives it to the one with the least to do: URLs that wait, as the housekeeping
-//! thread publishes them some times a second, and [`SITE_URLS`] for each site that was given lately. One whose visited set is full
-//! gets a site only where all are. The table is shared by all shards and needs no lock: a place is taken once, by compare and swap, and
-//! not freed after that, so all see the same owner from then on.
-//! What a site's logs say holds over a restart: each shard claims the sites of its log, and those that its journal sends elsewhere,
-//! and none asks for an owner before all have ([`SiteOwners::is_settled`]). One log cannot contradict another: what says that a site
-//! is a shard's was written because it was; but another Public Suffix List may make one site of several.
-//! Claims come in any order, so those that no hash tells take the places of those that one does, and a few that find none even so are
-//! [`Claims::displaced`]. In a table that is smaller than the one before a claim without room ends the crawl before it begins.
-//! Invariants: a site's owner never changes. With [`PROBES_MAX`] places of others in its way a site is where its hash says, for ever,
-//! unless its claim was displaced.
-//! Limits: 8 bytes a place, made when the first site comes, and a third more at most for what is displaced; two sites with equal 48 bits
-//! of their hashes have one owner, which harms neither.
+//! Decides: the first shard that needs a site's owner gives the site to the shard with the least to do. That counts
+//! waiting URLs, as the housekeeping thread publishes them some times a second, and [`SITE_URLS`] for each site given
+//! lately. A shard whose visited set is full gets a site only if all are full. All shards share the table, and it
+//! needs no lock: a place is taken once, by compare-and-swap, and never freed, so all shards see the same owner from
+//! then on.
+//! A site's logs keep its owner over a restart. Each shard claims the sites of its log, and those that its journal
+//! sends elsewhere. No shard looks up an owner before all have claimed ([`SiteOwners::is_settled`]). Logs cannot
+//! contradict each other, because each entry was written by the shard that owned the site. Another Public Suffix List
+//! may however split one site into several.
+//! Claims come in any order. So sites that are not where their hash says take the places of those that are, and a few
+//! that find none even so are [`Claims::displaced`]. If the table is smaller than the one before, a claim without
+//! room ends the crawl before it begins.
+//! Invariants: a site's owner never changes. If other sites hold the first [`PROBES_MAX`] places, a site stays where
+//! its hash says, forever, unless its claim was displaced.
+//! Limits: 8 bytes a place, allocated when the first site comes, and at most a third more for displaced claims. Two
+//! sites whose hashes agree in 48 bits share an owner, which harms neither.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -28,25 +32,25 @@ pub struct SiteOwners {
     places_count: usize,
     loads: Box<[Load]>,
     claims: Mutex<Claims>,
-    /// What was displaced, from the time on when all claims are there.
+    /// The displaced claims, once all claims are in.
     displaced: OnceLock<BTreeMap<u64, u16>>,
 }
 
-/// What earlier runs say.
+/// What earlier runs recorded.
 #[derive(Debug, Default)]
 struct Claims {
-    /// Shards that have claimed all that is theirs.
+    /// The number of shards that have made all their claims.
     shards: u16,
-    /// Shards of sites whose first places are others' that no hash tells.
+    /// Shards of sites whose first places are held by sites that are not where their hash says.
     displaced: BTreeMap<u64, u16>,
 }
 
-/// What becomes of a claim.
+/// The result of a claim.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Claim {
-    /// The site is that shard's.
+    /// The site belongs to that shard.
     Kept,
-    /// It is another's, which has claimed it before.
+    /// The site belongs to another shard, which claimed it before.
     Contradicted,
     /// The table has no room for it.
     NoRoom,
@@ -55,16 +59,16 @@ pub enum Claim {
 /// What a shard has to do.
 #[derive(Debug, Default)]
 struct Load {
-    /// URLs that waited when last looked.
+    /// Waiting URLs at the last count.
     waiting: AtomicU64,
-    /// Sites given lately.
+    /// Sites given to it lately.
     given: AtomicU64,
     /// Whether its visited set is full.
     is_full: AtomicBool,
 }
 
 impl SiteOwners {
-    /// No site has an owner among `shards` shards; the table may have so many bytes.
+    /// No site has an owner among `shards` shards yet; the table may take `bytes_max` bytes.
     pub fn new(shards: u16, bytes_max: u64) -> SiteOwners {
         let places = bytes_max / size_of::<AtomicU64>() as u64;
         SiteOwners {
@@ -90,7 +94,7 @@ impl SiteOwners {
         self.loads.len() as u16
     }
 
-    /// The shard of the site of this hash, given to it now if need be.
+    /// The shard of the site with this hash, which gets one now if it has none.
     pub fn owner(&self, hash: u64) -> u16 {
         match self.near(hash, || self.least_loaded()) {
             Near::Is(shard) => shard,
@@ -105,7 +109,7 @@ impl SiteOwners {
         }
     }
 
-    /// The site of this hash is `shard`'s, as its log says.
+    /// The site with this hash belongs to `shard`, as its log says.
     pub fn claim(&self, hash: u64, shard: u16) -> Claim {
         let shard = shard.min(self.shards() - 1);
         let of = |found: u16| if found == shard { Claim::Kept } else { Claim::Contradicted };
@@ -124,14 +128,14 @@ impl SiteOwners {
         }
     }
 
-    /// Puts a site into the first place of one that is where its hash says; `false`: there is none near.
+    /// Puts a site into the first place whose site is where its hash says; `false` if none is near.
     fn displace(&self, hash: u64, shard: u16) -> bool {
         for place in self.places_from_home(hash).take(PROBES_MAX) {
             let mut found = place.load(Ordering::Acquire);
             while self.by_hash(found) == shard_of(found) {
                 match place.compare_exchange(found, word(hash, shard), Ordering::AcqRel, Ordering::Acquire) {
                     Ok(_) => {
-                        // It gets another place, or has none free near and needs none.
+                        // The displaced site gets another place, or finds none free nearby and needs none.
                         self.claim(tag(found), shard_of(found));
                         return true;
                     }
@@ -155,7 +159,7 @@ impl SiteOwners {
         self.claims.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A shard has claimed all that is its own.
+    /// A shard has made all its claims.
     pub fn has_claimed(&self) {
         let mut claims = self.claims();
         claims.shards += 1;
@@ -164,19 +168,19 @@ impl SiteOwners {
         }
     }
 
-    /// Whether all have.
+    /// Whether all shards have.
     pub fn is_settled(&self) -> bool {
         self.displaced.get().is_some()
     }
 
-    /// The visited set of `shard` has no room: it is given no site while another one has.
+    /// The visited set of `shard` has no room: the shard gets no site while another one has room.
     pub fn note_full(&self, shard: u16) {
         if let Some(load) = self.loads.get(usize::from(shard)) {
             load.is_full.store(true, Ordering::Relaxed);
         }
     }
 
-    /// So many URLs wait in `shard`.
+    /// `urls` URLs wait in `shard`.
     pub fn note_waiting(&self, shard: usize, urls: u64) {
         if let Some(load) = self.loads.get(shard) {
             load.waiting.store(urls, Ordering::Relaxed);
@@ -185,7 +189,7 @@ impl SiteOwners {
         }
     }
 
-    /// Looks in the first places of the site of this hash, and puts it into the first free one.
+    /// Searches the first places of the site with this hash, and puts it into the first free one.
     fn near(&self, hash: u64, new: impl Fn() -> u16) -> Near {
         for place in self.places_from_home(hash).take(PROBES_MAX) {
             let mut found = place.load(Ordering::Acquire);
@@ -203,7 +207,7 @@ impl SiteOwners {
         Near::Full
     }
 
-    /// All places, from that on where a site of this hash is looked for first.
+    /// All places, starting where the search for a site with this hash begins.
     fn places_from_home(&self, hash: u64) -> impl Iterator<Item = &AtomicU64> {
         let places = self.places.get_or_init(|| (0..self.places_count).map(|_| AtomicU64::new(0)).collect());
         let home = ((u128::from(tag(hash)) * places.len() as u128) >> 64) as usize;
@@ -211,7 +215,7 @@ impl SiteOwners {
         after.iter().chain(before)
     }
 
-    /// Where a site without a place is.
+    /// The shard of a site without a place.
     fn by_hash(&self, hash: u64) -> u16 {
         fast_range(tag(hash), self.shards())
     }
@@ -225,17 +229,17 @@ impl SiteOwners {
     }
 }
 
-/// What is known of a site by its first places.
+/// What the first places say about a site.
 enum Near {
     /// Its shard.
     Is(u16),
-    /// Its shard from now on.
+    /// Its new shard.
     New(u16),
-    /// All of them are others'.
+    /// Other sites hold all of them.
     Full,
 }
 
-/// What tells a site from others, of its hash or of a place.
+/// What identifies a site, in its hash or in a place.
 fn tag(word: u64) -> u64 {
     word & !SHARD_MASK
 }
@@ -249,12 +253,12 @@ fn shard_of(word: u64) -> u16 {
 }
 
 const SHARD_MASK: u64 = (1 << 16) - 1;
-/// URLs that a new site counts until its own are there.
+/// The number of URLs that a new site counts for until its own arrive.
 const SITE_URLS: u64 = 16;
-/// This part of them is forgotten each time that waiting URLs are counted.
+/// This part of them is forgotten each time waiting URLs are counted.
 const GIVEN_PART: u64 = 16;
 const PROBES_MAX: usize = 64;
-/// As many claims as this part of all places may be displaced.
+/// The displaced claims are at most this part of all places.
 const DISPLACED_PART: usize = 8;
 const PLACES_MIN: u64 = 1 << 10;
 const PLACES_MAX: u64 = 1 << 36;
@@ -338,7 +342,7 @@ mod tests {
         assert!((0..4_000).zip(claims).all(is_kept));
     }
 
-    /// With many shards hardly a site is where its hash says.
+    /// With many shards hardly any site is where its hash says.
     #[test]
     fn claims_find_room_in_a_table_full_of_others() {
         const SHARDS: u16 = 64;

@@ -1,11 +1,11 @@
-//! Sites, hosts or pages that were given to shards beforehand, by whoever knew the web's links: an assignment ("part vector",
-//! Cambazoglu, Turk and Aykanat, "Data-Parallel Web Crawling Models", 2004).
+//! Sites, hosts or pages that were assigned to shards beforehand, with knowledge of the web's links: an assignment
+//! ("part vector", Cambazoglu, Turk and Aykanat, "Data-Parallel Web Crawling Models", 2004).
 //!
-//! Decides: names are found by their hashes alone, of 64 bits, in a table with linear probing. The same file gives every shard the same
-//! answers; its digest goes into the crawl's manifest.
+//! Decides: names are found by their 64-bit hashes alone, in a table with linear probing. The same file gives every
+//! shard the same answers; its digest goes into the crawl's manifest.
 //! Invariants: names count in the crawler's own form, each once; a quarter of the table is free.
-//! Limits: 13 to 27 bytes a name ([`Vector::ram_bytes`]); whoever reads one says how many bytes it may have.
-//! Leaves to others: the file (`plan_files`), what becomes of a URL without an assignment ([`super::Partition`]).
+//! Limits: 13 to 27 bytes a name ([`Vector::ram_bytes`]); the caller that reads one sets the limit in bytes.
+//! Leaves to others: the file (`plan_files`), URLs without an assignment ([`super::Partition`]).
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
@@ -33,7 +33,7 @@ impl VectorUnit {
         }
     }
 
-    /// The one of that name.
+    /// The unit of that name.
     pub fn of_word(word: &str) -> Option<VectorUnit> {
         [VectorUnit::Site, VectorUnit::Host, VectorUnit::Page].into_iter().find(|unit| unit.as_str() == word)
     }
@@ -62,12 +62,12 @@ impl Vector {
         self.unit
     }
 
-    /// To how many shards.
+    /// The number of shards.
     pub fn shards(&self) -> u16 {
         self.shards
     }
 
-    /// Names assigned.
+    /// The number of assigned names.
     pub fn len(&self) -> usize {
         self.table.len
     }
@@ -77,11 +77,11 @@ impl Vector {
         self.len() == 0
     }
 
-    /// Names that find room in so many bytes.
+    /// The number of names that fit in `bytes_max` bytes.
     pub(super) fn names_max(bytes_max: u64) -> usize {
         let places = usize::try_from(bytes_max).unwrap_or(usize::MAX) / PLACE_BYTES;
         let least = PLACES_MIN.ilog2();
-        // It doubles.
+        // The table doubles.
         let places = if places == 0 { PLACES_MIN } else { 1 << places.ilog2().max(least) };
         places / 4 * 3
     }
@@ -91,12 +91,12 @@ impl Vector {
         (self.table.hashes.len() * PLACE_BYTES) as u64
     }
 
-    /// What tells it from another assignment, in words that fit a line.
+    /// What distinguishes it from another assignment, in words that fit on a line.
     pub(super) fn words(&self) -> String {
         format!("{} {:032x}", self.unit.as_str(), self.digest)
     }
 
-    /// Whether [`Vector::words`] may have said this.
+    /// Whether [`Vector::words`] can return this.
     pub(super) fn are_words(words: &str) -> bool {
         let Some((unit, digest)) = words.split_once(' ') else { return false };
         let is_digest = digest.len() == 32 && digest.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
@@ -122,7 +122,7 @@ impl Vector {
     }
 }
 
-/// An assignment that is being read.
+/// An assignment under construction.
 #[derive(Debug)]
 pub struct VectorBuilder {
     vector: Vector,
@@ -136,10 +136,10 @@ impl VectorBuilder {
         VectorBuilder { vector: Vector { unit, shards, table, digest: 0 }, bytes_max }
     }
 
-    /// Assigns what is called `name`.
+    /// Assigns `name` to `shard`.
     ///
     /// # Errors
-    /// It is no name of the unit, or was assigned before, or no shard has this number, or there is no room.
+    /// `name` is not a valid name of the unit, was assigned before, or does not fit, or no shard has this number.
     pub fn add(&mut self, shard: u16, name: &str) -> Result<(), String> {
         let hash = hash_of(self.vector.unit, name)?;
         self.add_hash(shard, hash, name)
@@ -160,19 +160,19 @@ impl VectorBuilder {
         if !table.insert(hash, shard) {
             return Err(format!("{name} stands here a second time"));
         }
-        // In any order.
+        // The order does not matter.
         let entry = (u128::from(hash) << 16 | u128::from(shard)).to_le_bytes();
         self.vector.digest = self.vector.digest.wrapping_add(xxh3_128(&entry));
         Ok(())
     }
 
-    /// The assignment.
+    /// Finishes the assignment.
     pub fn build(self) -> Vector {
         self.vector
     }
 }
 
-/// The hash of a name, where it is one.
+/// The hash of a name, if it is one.
 fn hash_of(unit: VectorUnit, name: &str) -> Result<u64, String> {
     if unit == VectorUnit::Page {
         let url = Url::parse(name).map_err(|error| format!("{name:?} is no URL of a page: {error}"))?;
@@ -208,7 +208,7 @@ impl Table {
         self.len * 4 >= self.hashes.len() * 3
     }
 
-    /// Where a hash is, or the place for it.
+    /// The place of a hash, or the free place for it.
     fn place(&self, hash: u64) -> usize {
         let mut at = ((u128::from(hash) * self.hashes.len() as u128) >> 64) as usize;
         // There is always a free one.
@@ -224,7 +224,7 @@ impl Table {
         (self.hashes[at] == hash).then(|| self.shards[at])
     }
 
-    /// Puts in what is not there; there is room.
+    /// Inserts a hash that is not there yet; there is room.
     fn insert(&mut self, hash: u64, shard: u16) -> bool {
         let hash = hash.max(1);
         let at = self.place(hash);

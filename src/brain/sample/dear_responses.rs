@@ -1,12 +1,12 @@
-//! Responses that cost as much as their bytes can: the worst that were found, by hand and by fuzzing for CPU time.
+//! Responses that cost as much as their bytes can: the worst found, by hand and by fuzzing for CPU time.
 //!
-//! Decides: each is within the default limits, so that no limit but that of the work itself can save the reader.
+//! Decides: each is within the default limits, so only the limit on the work itself can protect the reader.
 
 use std::io::Write;
 
 use ringcrawl_base::Rng;
 
-/// Names of responses, and their bytes: a head and a body of about `wire` bytes, or as many as make `decoded` bytes of
+/// Names of responses, and their bytes: a head and a body of about `wire` bytes, or enough to make `decoded` bytes of
 /// content. Most end with the connection.
 pub fn dear_responses(wire: usize, decoded: usize) -> Vec<(&'static str, Vec<u8>)> {
     let html = |body: Vec<u8>| response("text/html; charset=utf-8", "", &body);
@@ -107,7 +107,7 @@ pub fn dear_responses(wire: usize, decoded: usize) -> Vec<(&'static str, Vec<u8>
     ]
 }
 
-/// A robots.txt that is as long as they are read, and full of rules.
+/// A robots.txt of the maximum length, full of rules.
 pub fn dear_robots() -> Vec<u8> {
     let rules: String = (0..60_000).map(|number| format!("Allow: *{number}$\n")).collect();
     response("text/plain", "", format!("User-agent: *\n{rules}").as_bytes())
@@ -139,7 +139,7 @@ fn zstd(content: &[u8]) -> Vec<u8> {
     zstd::bulk::compress(content, 1).expect("content of any kind")
 }
 
-/// Blocks with tables of their own and nothing else: 257 lengths that are read, and one symbol that ends the block.
+/// Blocks with tables of their own and nothing else: 257 lengths, and one symbol that ends the block.
 fn dynamic_blocks(bytes: usize) -> Vec<u8> {
     let mut bits = Bits::default();
     while bits.bytes.len() < bytes {
@@ -148,7 +148,7 @@ fn dynamic_blocks(bytes: usize) -> Vec<u8> {
         bits.put(0, 5);
         bits.put(0, 5);
         bits.put(14, 4);
-        // The lengths of the lengths: 18 (zeros) and 1 have one bit each.
+        // The code lengths of the code lengths: 18 (zeros) and 1 have one bit each.
         for symbol in [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1] {
             bits.put(u32::from(symbol == 18 || symbol == 1), 3);
         }

@@ -1,4 +1,4 @@
-//! Responses for tests and benches: from their bytes, and such as cost most to read.
+//! Responses for tests and benches: from their bytes, and the most expensive ones to read.
 
 mod dear_responses;
 
@@ -12,7 +12,7 @@ pub use dear_responses::{dear_responses, dear_robots};
 ///
 /// # Panics
 ///
-/// Panics where `bytes` are no HTTP.
+/// Panics if `bytes` are not HTTP.
 pub fn plain_transaction(bytes: &[u8], limits: Limits) -> Transaction {
     let mut reader = ResponseReader::new(Method::Get, limits);
     reader.feed(bytes).expect("HTTP");

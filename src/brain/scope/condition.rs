@@ -1,10 +1,12 @@
 //! One condition of a rule: `host=forum.example.org`, `offsite<=1`, `!extension=zip`.
 //!
-//! Decides: what conditions there are, what each compares, and what is said of one that cannot be read. A list with commas
-//! stands for any of its elements, but for patterns, in which a comma may stand for itself. Numbers are compared with `=`,
-//! `<`, `<=`, `>` and `>=`, all else with `=`, but for `embed`, which stands alone; `!` before a condition turns it around.
-//! Limits: a regex is compiled to [`REGEX_BYTES_MAX`] at most, and takes time linear in a URL's length (crate `regex`).
-//! Leaves to others: which rules are looked at (`index`).
+//! Decides: which conditions there are, what each compares, and the message for an invalid one. A comma-separated
+//! list stands for any of its elements, except for patterns, where a comma may stand for itself. Numbers are compared
+//! with `=`, `<`, `<=`, `>` and `>=`, all else with `=`, except for `embed`, which stands alone; `!` before a
+//! condition negates it.
+//! Limits: a regex is compiled to [`REGEX_BYTES_MAX`] at most, and takes time linear in a URL's length (crate
+//! `regex`).
+//! Leaves to others: which rules are tried (`index`).
 
 use std::cmp::Ordering;
 use std::ops::RangeInclusive;
@@ -31,7 +33,7 @@ pub struct Condition {
     test: Test,
 }
 
-/// What is compared. In the order of what it costs.
+/// The comparison. In the order of cost.
 #[derive(Clone, Debug)]
 enum Test {
     Depth(Comparison, u16),
@@ -42,14 +44,14 @@ enum Test {
     Ports(Vec<RangeInclusive<u16>>),
     Sites(Vec<Box<str>>),
     Hosts(Vec<Box<str>>),
-    /// Names, of which the host is one or is below one.
+    /// Names; the host is one of them or is below one.
     Suffixes(Vec<Box<str>>),
     Surt(SurtPrefix),
     Extensions(Vec<Box<str>>),
     Types(Box<str>),
     Path(Glob),
     Query(Glob),
-    /// With a text that stands in whatever matches.
+    /// With a text that every match contains.
     Regex(Box<Regex>, Option<Box<[u8]>>),
 }
 
@@ -62,7 +64,7 @@ enum Comparison {
     AtLeast,
 }
 
-/// By what a rule with such a condition can be found: it matches nothing that has none of these.
+/// The keys under which a rule with such a condition is indexed: it matches nothing that has none of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Handle<'a> {
     /// Names that the host is, or is below.
@@ -75,7 +77,7 @@ pub enum Handle<'a> {
     Literal(&'a [u8]),
 }
 
-/// Every condition, as it is listed where an unknown one was met.
+/// All conditions, as listed when an unknown one appears.
 const KEYS: [&str; 15] = [
     "host",
     "site",
@@ -93,15 +95,15 @@ const KEYS: [&str; 15] = [
     "embed",
     "type",
 ];
-/// The condition that is compared with nothing.
+/// The condition without a comparison.
 pub const EMBED: &str = "embed";
-/// Longest compiled regex, and the most that its cache takes.
+/// The longest compiled regex, and the most that its cache takes.
 const REGEX_BYTES_MAX: usize = 1 << 20;
-/// What a byte costs that a regex passes over, as measured.
+/// The measured cost of a byte that a regex passes over.
 const REGEX_BYTE_WORK: u64 = 4;
 
 impl Condition {
-    /// Reads one; what is wrong with it, and what was expected.
+    /// Parses a condition; an error says what is wrong, and what was expected.
     pub fn parse(text: &str) -> Result<Condition, String> {
         let (is_negated, positive) = text.strip_prefix('!').map_or((false, text), |rest| (true, rest));
         let key_end = positive.find(|character: char| !character.is_ascii_lowercase()).unwrap_or(positive.len());
@@ -142,7 +144,7 @@ impl Condition {
         &self.text
     }
 
-    /// What there is instead of what it asks for, in words.
+    /// What the subject has instead of the required value, in words.
     pub fn found(&self, subject: &Subject<'_>) -> String {
         match &self.test {
             Test::Depth(..) => format!("its depth is {}", subject.hops.links()),
@@ -169,12 +171,12 @@ impl Condition {
         }
     }
 
-    /// Whether it asks for what only a response has.
+    /// Whether it needs something that only a response has.
     pub fn is_of_response(&self) -> bool {
         matches!(self.test, Test::Types(_))
     }
 
-    /// What it takes to compare it with `subject`, in units of [`ringcrawl_base::fuel::Fuel`].
+    /// The cost of comparing it with `subject`, in units of [`ringcrawl_base::fuel::Fuel`].
     pub fn fuel(&self, subject: &Subject<'_>) -> u64 {
         let bytes = || subject.url.as_str().len() as u64;
         match &self.test {
@@ -191,7 +193,7 @@ impl Condition {
         }
     }
 
-    /// What it costs, as a rank.
+    /// The cost as a rank.
     pub fn cost(&self) -> u8 {
         match self.test {
             Test::Depth(..) | Test::Offsite(..) | Test::Embed | Test::Scheme(_) | Test::Ports(_) => 0,
@@ -202,7 +204,7 @@ impl Condition {
         }
     }
 
-    /// By what its rule can be found, and how many others that may find, as a rank.
+    /// The handle under which its rule can be indexed, and a rank for how many other URLs it may find.
     pub fn handle(&self) -> Option<(u8, Handle<'_>)> {
         if self.is_negated {
             return None;
@@ -250,7 +252,7 @@ impl Test {
 }
 
 impl Comparison {
-    /// The comparison at the beginning of `text`, and what comes behind it.
+    /// The comparison at the beginning of `text`, and the rest.
     fn read(text: &str) -> Option<(Comparison, &str)> {
         [
             ("<=", Comparison::AtMost),
@@ -310,7 +312,7 @@ fn read_test(key: &str, comparison: Comparison, value: &str) -> Result<Test, Str
             Some(range) => Err(format!("{range:?} is no media type: expected type=application/pdf or type=image/*")),
             None => Ok(Test::Types(value.into())),
         },
-        // Only a count that has not stopped can be compared.
+        // Only a count that has not saturated can be compared.
         "offsite" => read_number(key, value, OFFSITE_MAX - 1).map(|number| Test::Offsite(comparison, number)),
         _ => read_number(key, value, LINKS_MAX - 1).map(|number| Test::Depth(comparison, number)),
     }
@@ -364,7 +366,7 @@ fn read_regex(text: &str) -> Result<Test, String> {
             "the regex {text:?} is longer than {REGEX_BYTES_MAX} bytes when compiled; expected a shorter one"
         )),
         Err(error) => {
-            // Several lines, of which the last says why.
+            // The message has several lines; the last gives the reason.
             let told = error.to_string();
             let why = told.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
             Err(format!(
@@ -374,7 +376,7 @@ fn read_regex(text: &str) -> Result<Test, String> {
     }
 }
 
-/// What could stand behind a key.
+/// An example value for a key.
 fn example(key: &str) -> &'static str {
     match key {
         "host" => "www.example.org",

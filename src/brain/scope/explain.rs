@@ -1,21 +1,21 @@
-//! What decides on a URL, in words: for people who ask "why?".
+//! What decides on a URL, in words: for users who ask "why?".
 //!
-//! Invariants: the verdict is that of the crawl; only what is said about it is worked out here.
+//! Invariants: the verdict is that of the crawl; only the explanation is computed here.
 
 use super::rule::{Action, Stage};
 use super::{BlockedBy, Outside, Scope, Subject};
 use ringcrawl_config::Follow;
 
-/// What becomes of a URL at a stage.
+/// The verdict on a URL at a stage.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Verdict {
     /// Whether it goes on.
     pub is_allowed: bool,
     /// What decided.
     pub by: Decider,
-    /// Rules before that, which do not match.
+    /// Earlier rules, which do not match.
     pub passed: Vec<Passed>,
-    /// What `scope.follow` goes by, where it decides against the URL; else empty.
+    /// What `scope.follow` compares with, if it decides against the URL; otherwise empty.
     pub why: String,
 }
 
@@ -44,12 +44,12 @@ pub struct Passed {
     pub line: usize,
     /// Its text.
     pub text: String,
-    /// The condition that does not hold, and what there is instead.
+    /// The condition that does not hold, and the actual value.
     pub why: String,
 }
 
 impl Scope {
-    /// What becomes of `subject` at `stage`, and why.
+    /// The verdict on `subject` at `stage`, and why.
     pub fn explain(&self, stage: Stage, subject: &Subject<'_>) -> Verdict {
         let decided = self.rules.decide(stage, subject);
         let admitted = match stage {
@@ -102,7 +102,7 @@ impl Scope {
         }
     }
 
-    /// Which sites or hosts the seeds have, of which the URL's is none.
+    /// The sites or hosts of the seeds, none of which is the URL's.
     fn not_followed(&self, subject: &Subject<'_>) -> String {
         let (own, of_seeds, kind) = match self.limits.follow {
             Follow::SeedHosts => (subject.host(), &self.limits.hosts, "host"),
@@ -120,9 +120,9 @@ impl Scope {
     }
 }
 
-/// Why a URL is denied that no rule was found for.
+/// Why a URL is denied for which the search for a rule took too long.
 const TOO_DEAR: &str = "it takes more than 4 ms to compare it with the rules, so it is denied";
-/// Names of seeds' sites or hosts that are told.
+/// Names of seeds' sites or hosts that are listed.
 const NAMES_MAX: usize = 10;
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! Patterns in which `*` stands for any bytes, none included, and everything else for itself.
+//! Patterns in which `*` stands for any bytes, including none, and everything else for itself.
 //!
-//! Decides: there is no other wildcard, as in robots.txt, so that nothing needs to be escaped but a star: `%2A`.
+//! Decides: there is no other wildcard, as in robots.txt, so only a star needs to be escaped: `%2A`.
 //! Invariants: time linear in the text for each piece between stars.
 
 use memchr::memmem;
@@ -10,18 +10,18 @@ use super::spelling;
 /// A pattern for a whole text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Glob {
-    /// What stands between the stars: at least one piece, the first and the last anchored at the text's ends.
+    /// The pieces between the stars: at least one; the first and the last are anchored at the text's ends.
     pieces: Box<[Box<[u8]>]>,
 }
 
 impl Glob {
-    /// Reads a pattern of paths, or of queries.
+    /// Parses a pattern of paths, or of queries.
     pub fn new(pattern: &str, is_query: bool) -> Glob {
         let piece = |piece| spelling::of_pattern(piece, is_query).into_bytes().into();
         Glob { pieces: pattern.split('*').map(piece).collect() }
     }
 
-    /// Whether the whole of `text`, in one spelling (`spelling`), is as the pattern says.
+    /// Whether the pattern matches the whole of `text`, in one spelling (`spelling`).
     pub fn matches(&self, text: &[u8]) -> bool {
         let Some((first, rest)) = self.pieces.split_first() else { return false };
         let Some((last, between)) = rest.split_last() else { return text == &**first };
@@ -35,12 +35,12 @@ impl Glob {
         })
     }
 
-    /// How many pieces are searched for, the others stand where they must.
+    /// How many pieces need a search; the others have a fixed position.
     pub fn searches(&self) -> usize {
         self.pieces.len().saturating_sub(2)
     }
 
-    /// The longest text that stands in whatever matches.
+    /// The longest text that every match contains.
     pub fn literal(&self) -> &[u8] {
         self.pieces.iter().max_by_key(|piece| piece.len()).map_or(b"", |piece| piece)
     }

@@ -1,12 +1,14 @@
-//! Which of many rules may match a URL: only those are compared with it.
+//! Finds which of many rules may match a URL; only these are compared with it.
 //!
-//! Decides: each rule is found by one of its conditions, the one that the fewest URLs meet: by a name that the host is or is
-//! below, by a text that stands in the URL (of a path's pattern or a regex), or by the extension. Where many rules share a name
-//! the text tells them apart. What has nothing of the kind is compared with every URL.
-//! Why so: a thousand rules are mostly about hosts and paths, of which a URL has one; trying all takes 30 times as long.
-//! Invariants: a rule that matches is found, by whatever it is found; the first in order of the file counts. However often a text
-//! stands in a URL, its rules are compared with it once.
-//! Limits: a verdict costs as much [`Fuel`] as it is given; texts of more than [`DFA_BYTES_MAX`] bytes together are searched for by a smaller, slower automaton.
+//! Decides: each rule is indexed under one of its conditions, the one that the fewest URLs meet: a name that the host
+//! is or is below, a text in the URL (from a path's pattern or a regex), or the extension. If many rules share a
+//! name, the text separates them. Rules without such a condition are compared with every URL.
+//! Why so: a thousand rules are mostly about hosts and paths, and a URL has one of each; trying all takes 30 times as
+//! long.
+//! Invariants: a rule that matches is found, whatever its key; the first in order of the file counts. However often a
+//! text appears in a URL, its rules are compared with it once.
+//! Limits: a verdict costs at most the [`Fuel`] that it is given; texts of more than [`DFA_BYTES_MAX`] bytes together
+//! are searched with a smaller, slower automaton.
 
 use aho_corasick::{AhoCorasick, AhoCorasickBuilder, AhoCorasickKind, MatchKind};
 use xxhash_rust::xxh3::xxh3_64;
@@ -18,15 +20,15 @@ use ringcrawl_base::IntMap;
 use ringcrawl_base::fuel::{Fuel, OutOfFuel, RULE_COST};
 use ringcrawl_url::names;
 
-/// The rules of one stage, by what they are found by. Rules are numbers, in order.
+/// The rules of one stage, by their keys. Rules are numbers, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Index {
-    /// By the hash of a name. A wrong name of the same hash is found out by the rule itself.
+    /// By the hash of a name. The rule itself rejects a wrong name with the same hash.
     names: IntMap<Vec<u32>>,
     /// By the hash of an extension in lower case.
     extensions: IntMap<Vec<u32>>,
     literals: Option<Literals>,
-    /// Rules that nothing finds.
+    /// Rules without a key.
     others: Vec<u32>,
 }
 
@@ -35,17 +37,17 @@ struct Literals {
     automaton: AhoCorasick,
     /// The rules of each text.
     rules: Vec<Vec<u32>>,
-    /// The first of all.
+    /// The first rule of all.
     first: u32,
 }
 
-/// Texts up to here are searched for by a deterministic automaton, of some 250 bytes each.
+/// Texts up to this total are searched with a deterministic automaton, of some 250 bytes each.
 const DFA_BYTES_MAX: usize = 32 << 10;
-/// A name that more rules share does not tell them apart.
+/// A name shared by more rules does not separate them.
 const NAME_RULES_MAX: usize = 8;
 
 impl Index {
-    /// An index of those of `rules` that `is_for` says.
+    /// Builds an index of those `rules` for which `is_for` is true.
     pub fn new(rules: &[Rule], is_for: impl Fn(&Rule) -> bool) -> Result<Index, String> {
         let numbered = || (0..).zip(rules).filter(|(_, rule)| is_for(rule));
         let mut named: IntMap<usize> = IntMap::default();
@@ -102,7 +104,7 @@ impl Index {
         self.names.is_empty() && self.extensions.is_empty() && self.literals.is_none() && self.others.is_empty()
     }
 
-    /// The first of `rules` that matches; an error when there is no `work` left to find out.
+    /// The first of `rules` that matches; an error if the `work` left does not suffice.
     pub fn first<'r>(
         &self,
         rules: &'r [Rule],
@@ -133,7 +135,7 @@ impl Index {
             && literals.first < search.first
         {
             let mut tried = Tried::default();
-            // Paths and queries are compared in one spelling, regexes with the URL as it is.
+            // Paths and queries are compared in one spelling, regexes with the unchanged URL.
             let texts = std::iter::once(subject.url.as_str()).chain(subject.respelled());
             for found in texts.flat_map(|text| literals.automaton.find_overlapping_iter(text)) {
                 if !search.fuel.spend(RULE_COST) {
@@ -151,20 +153,20 @@ impl Index {
     }
 }
 
-/// The way to a verdict.
+/// A search for a verdict.
 struct Search<'a, 'r> {
     rules: &'r [Rule],
     subject: &'a Subject<'a>,
-    /// The first that matches, so far.
+    /// The first match so far.
     first: u32,
     fuel: &'a mut Fuel,
 }
 
 impl Search<'_, '_> {
-    /// Compares those of `numbers` that come before what was found.
+    /// Compares those of `numbers` that come before the match so far.
     fn look(&mut self, numbers: &[u32]) {
         for number in numbers {
-            // None behind one that matches counts.
+            // Rules after a match do not count.
             if *number >= self.first {
                 break;
             }
@@ -175,7 +177,8 @@ impl Search<'_, '_> {
     }
 }
 
-/// Texts that were found in a URL. They are few, so they stand in a list; of a URL that has many, which somebody made up, in bits.
+/// Texts that were found in a URL. They are few, so this is a list; for a made-up URL with many texts it is a bit
+/// set.
 #[derive(Default)]
 struct Tried {
     few: [usize; FEW_TEXTS],
@@ -183,11 +186,11 @@ struct Tried {
     many: Vec<u64>,
 }
 
-/// More texts than a URL has that is not made of them.
+/// A URL has more texts than this only if it is made of them.
 const FEW_TEXTS: usize = 8;
 
 impl Tried {
-    /// Whether `text`, one of so many, was not found yet.
+    /// Whether `text`, one of `texts`, is found for the first time.
     fn is_new(&mut self, text: usize, texts: usize) -> bool {
         let few = self.few.get(..self.len).unwrap_or_default();
         if few.contains(&text) {
@@ -209,7 +212,7 @@ impl Tried {
     }
 }
 
-/// By what `rule` is best found, of what `is_right` admits.
+/// The best key for `rule`, among those that `is_right` admits.
 fn best<'r>(rule: &'r Rule, is_right: impl Fn(&Handle<'r>) -> bool) -> Option<Handle<'r>> {
     let handles = rule.conditions().iter().filter_map(|condition| condition.handle());
     handles.filter(|(_, handle)| is_right(handle)).min_by_key(|(rank, _)| *rank).map(|(_, handle)| handle)
@@ -226,7 +229,7 @@ fn for_each_name(handle: Option<Handle<'_>>, mut take: impl FnMut(u64)) {
 
 fn add(rules: &mut IntMap<Vec<u32>>, hash: u64, number: u32) {
     let numbers = rules.entry(hash).or_default();
-    // A name may stand in a rule twice.
+    // A name may appear twice in a rule.
     if numbers.last() != Some(&number) {
         numbers.push(number);
     }

@@ -1,34 +1,34 @@
-//! Texts that stand in whatever a pattern matches, by which its rule is found.
+//! Texts that every match of a pattern contains, under which its rule is indexed.
 //!
-//! Decides: a text that stands in most URLs finds nothing. Of a regex only what must be there in these letters counts: what is
-//! repeated at least once, and no branch of an alternation.
+//! Decides: a text that most URLs contain is useless. From a regex only mandatory literal letters count: parts
+//! repeated at least once, but no branch of an alternation.
 
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::{Hir, HirKind};
 
-/// Shorter texts stand in too many URLs.
+/// Shorter texts appear in too many URLs.
 const LITERAL_BYTES_MIN: usize = 3;
-/// What most URLs begin with.
+/// The beginnings of most URLs.
 const COMMON: [&str; 2] = ["https://www.", "http://www."];
 
-/// `text`, if it tells URLs apart.
+/// Returns `text` if it separates URLs.
 pub fn useful(text: &[u8]) -> Option<&[u8]> {
     let is_common = |common: &&str| memchr::memmem::find(common.as_bytes(), text).is_some();
     (text.len() >= LITERAL_BYTES_MIN && !COMMON.iter().any(is_common)).then_some(text)
 }
 
-/// The longest useful text in whatever the regex matches.
+/// The longest useful text that every match of the regex contains.
 pub fn of_regex(pattern: &str) -> Option<Vec<u8>> {
     let hir = ParserBuilder::new().unicode(false).utf8(false).build().parse(pattern).ok()?;
     let mut longest = Vec::new();
-    // Parts that follow each other may be one text: "a(b)c".
+    // Adjacent parts may form one text: "a(b)c".
     let mut now = Vec::new();
     walk(&hir, &mut now, &mut longest);
     take(&mut now, &mut longest);
     useful(&longest).map(<[u8]>::to_vec)
 }
 
-/// Adds what must stand in what `hir` matches to `now`, the text that ends here.
+/// Adds what every match of `hir` contains to `now`, the text that ends here.
 fn walk(hir: &Hir, now: &mut Vec<u8>, longest: &mut Vec<u8>) {
     match hir.kind() {
         HirKind::Literal(literal) => now.extend_from_slice(&literal.0),
@@ -75,7 +75,7 @@ mod tests {
         }
     }
 
-    /// Whatever a random regex matches has its text in it.
+    /// Whatever a random regex matches contains its text.
     #[test]
     fn whatever_matches_has_the_text() {
         let mut rng = Rng::new(3);

@@ -1,18 +1,17 @@
 //! Which URLs belong to the crawl.
 //!
-//! Decides, of a link that was found: whether it is on a [`BlockList`]; the limits that are built in (length, port, distance from
-//! a seed in links, redirects in a row); the first of the operator's [`Rules`] that matches; and where none does,
-//! the seeds' sites or hosts
-//! (`scope.follow`). All of it decides once more when the URL's turn comes, as it may be another scope by then:
-//! the crawl was resumed
-//! with other limits, or rules and lists were read again. Of its response rules decide whether its links are taken
-//! and whether it is stored.
-//! What a page embeds is judged as a link to it is, but that it is as deep as its page, and that `links.embeds` can allow what
-//! `scope.follow` does not: one hop off-site, as a page cannot be had whole without it.
-//! Of a seed's host `seed-hosts` takes the twin, too: `www.example.org` and `example.org`, as many a seed leads to
-//! nothing but the other one.
-//! A hop is off-site if it leads to another site than its page's that is no seed's either; on the seeds' sites none is counted.
-//! Invariants: pure; a scope is never changed, so that all shards share one.
+//! Decides, for a link that was found: whether it is on a [`BlockList`]; the built-in limits (length, port, distance
+//! from a seed in links, redirects in a row); the first of the operator's [`Rules`] that matches; and if none does,
+//! the seeds' sites or hosts (`scope.follow`). All of this is checked again when the URL's turn comes, because the
+//! scope may have changed: the crawl was resumed with other limits, or rules and lists were reloaded. After its
+//! response, rules decide whether its links are taken and whether it is stored.
+//! An embed is judged like a link, with two differences: it is as deep as its page, and `links.embeds` can allow what
+//! `scope.follow` does not. That is one hop off-site, because a page is incomplete without it.
+//! `seed-hosts` includes the twin of a seed's host: `www.example.org` and `example.org`, because many a seed only
+//! leads to the other one.
+//! A hop is off-site if it leads to another site than its page's that is no seed's either; on the seeds' sites the
+//! count is zero.
+//! Invariants: pure; a scope never changes, so all shards share one.
 //! Limits: [`rules`], [`blocks`].
 //! Leaves to others: robots.txt (`frontier`), whether the URL was seen (`visited`), reading files (`boot`).
 
@@ -53,7 +52,7 @@ pub struct Scope {
     blocks: Arc<BlockList>,
 }
 
-/// What holds for a whole run.
+/// The limits of a whole run.
 #[derive(Debug)]
 struct Limits {
     follow: Follow,
@@ -63,7 +62,7 @@ struct Limits {
     sites: HashSet<Box<str>>,
     /// Seeds' sites that have a depth of their own.
     depths: HashMap<Box<str>, u8>,
-    /// Parts of these sites that have one of their own.
+    /// Parts of these sites that have a depth of their own.
     part_depths: HashMap<Box<str>, SiteParts>,
     depth_max: u16,
     redirects_max: u16,
@@ -81,9 +80,9 @@ pub enum Outside {
     Redirects,
     /// Too long.
     Length,
-    /// At a port of another protocol.
+    /// At another protocol's port.
     Port,
-    /// Of another site or host than the seeds.
+    /// On another site or host than the seeds.
     Elsewhere,
     /// It is on a block list.
     Blocked,
@@ -101,7 +100,7 @@ impl Default for Scope {
 }
 
 impl Scope {
-    /// The scope of a crawl from `seeds` that have no options, without rules, where nothing is embedded.
+    /// The scope of a crawl from `seeds` without options, without rules and without embeds.
     pub fn new<'a>(config: &config::Scope, seeds: impl IntoIterator<Item = &'a Url>) -> Scope {
         let (mut hosts, mut sites) = (HashSet::new(), HashSet::new());
         for seed in seeds {
@@ -139,12 +138,12 @@ impl Scope {
         scope
     }
 
-    /// The same with other rules and another block list.
+    /// The same scope with other rules and another block list.
     pub fn with(&self, rules: Arc<Rules>, blocks: Arc<BlockList>) -> Scope {
         Scope { limits: Arc::clone(&self.limits), rules, blocks }
     }
 
-    /// The word of `scope.follow`.
+    /// The value of `scope.follow`.
     pub fn follow(&self) -> &'static str {
         self.limits.follow.as_str()
     }
@@ -154,12 +153,12 @@ impl Scope {
         &self.rules
     }
 
-    /// What is blocked.
+    /// The block list.
     pub fn blocks(&self) -> &BlockList {
         &self.blocks
     }
 
-    /// Whether `url` of `site`, found `hops` from a seed, is to be queued, if it is not blocked.
+    /// Whether to queue `url` of `site`, found `hops` from a seed, if it is not blocked.
     pub fn admits(&self, url: &Url, site: &str, hops: Hops) -> Result<(), Outside> {
         let Limits { redirects_max, url_bytes_max, bad_ports, .. } = &*self.limits;
         if url.as_str().len() > *url_bytes_max {
@@ -168,24 +167,24 @@ impl Scope {
         if *bad_ports == BadPorts::Deny && is_bad_port(url.port()) {
             return Err(Outside::Port);
         }
-        // Of too many redirects nobody knows whether they lead to an embed.
+        // After too many redirects it is unknown whether they lead to an embed.
         if hops.redirects() > *redirects_max {
             return Err(Outside::Redirects);
         }
         self.is_wanted(&Subject::of_site(url, site, hops))?;
         match () {
-            // Its page has come so far, by the depth of its own site.
+            // Its page was admitted, by the depth of its own site.
             () if !hops.is_embed() && hops.links() > self.depth_max(url, site) => Err(Outside::Depth),
             () => Ok(()),
         }
     }
 
-    /// Why a URL that was queued so far from a seed is not requested, now that its turn has come.
+    /// Why a URL that was queued `hops` from a seed is not requested now that its turn has come.
     pub fn refuses(&self, url: &Url, hops: Hops) -> Option<Failure> {
         if self.blocks.blocks(url) {
             return Some(Failure::Blocked);
         }
-        // What was queued was in scope then, maybe by other limits and rules.
+        // Queued URLs were in scope then, but limits and rules may have changed.
         let subject = Subject::new(url, hops);
         let is_out = self.admits(url, subject.site, hops).is_err() || self.denies(Stage::Fetch, &subject);
         is_out.then_some(Failure::OutOfScope)
@@ -201,8 +200,8 @@ impl Scope {
         !self.denies_response(Stage::Store, url, hops, content_type)
     }
 
-    /// The `hops` to a URL of `site` that was found on a page of `page_site`, with those off-site. A redirect is none of its
-    /// own, but nobody comes to another site without one.
+    /// The `hops` to a URL of `site` that was found on a page of `page_site`, with those off-site. A redirect is not
+    /// an extra hop off-site, but another site is always at least one away.
     pub fn way(&self, hops: Hops, site: &str, page_site: &str) -> Hops {
         if site == page_site {
             hops
@@ -215,12 +214,12 @@ impl Scope {
         }
     }
 
-    /// What a page of `site` is off-site at least, as what leads to robots.txt is not known.
+    /// The fewest hops off-site of a page of `site`, as the path to a robots.txt is not known.
     pub fn least_offsite(&self, site: &str) -> u16 {
         u16::from(!self.limits.sites.contains(site))
     }
 
-    /// By rules, and where none matches by `scope.follow` and `links.embeds`.
+    /// Decides by rules, and if none matches by `scope.follow` and `links.embeds`.
     fn is_wanted(&self, subject: &Subject<'_>) -> Result<(), Outside> {
         match self.rules.decide(Stage::Schedule, subject) {
             Err(OutOfFuel) => Err(Outside::Dear),
@@ -231,7 +230,7 @@ impl Scope {
         }
     }
 
-    /// Most links from a seed to a URL of `site`.
+    /// The most links from a seed to a URL of `site`.
     fn depth_max(&self, url: &Url, site: &str) -> u16 {
         let Limits { depths, part_depths, depth_max, .. } = &*self.limits;
         if depths.is_empty() {
@@ -244,12 +243,12 @@ impl Scope {
         depth.map_or(*depth_max, u16::from)
     }
 
-    /// Most links from a seed to a URL of `site`, and most redirects in a row.
+    /// The most links from a seed to a URL of `site`, and the most redirects in a row.
     pub fn way_max(&self, url: &Url, site: &str) -> (u16, u16) {
         (self.depth_max(url, site), self.limits.redirects_max)
     }
 
-    /// What `scope.follow` says.
+    /// Whether `scope.follow` admits a URL.
     pub fn is_followed(&self, url: &Url, site: &str) -> bool {
         match self.limits.follow {
             Follow::All => true,
@@ -258,7 +257,7 @@ impl Scope {
         }
     }
 
-    /// Whether `links.embeds` allows what was found so.
+    /// Whether `links.embeds` allows a URL with these hops.
     fn is_embedded(&self, hops: Hops) -> bool {
         self.limits.embeds == Embeds::OffSite && hops.is_embed() && hops.offsite() <= EMBEDS_OFFSITE_MAX
     }
@@ -268,13 +267,13 @@ impl Scope {
     }
 
     fn denies(&self, stage: Stage, subject: &Subject<'_>) -> bool {
-        // What takes too long might be denied.
+        // What takes too long to check might be denied.
         self.rules.decide(stage, subject).map_or(true, |rule| rule.is_some_and(|rule| rule.action == Action::Deny))
     }
 }
 
-/// The other one of the two names under which most hosts are one: with `www.`, or without. Servers send from one to the other. Both are of
-/// one site, so what lies above the names of a public suffix is none.
+/// The other of the two names that most hosts share: with `www.`, or without. Servers redirect from one to the other.
+/// Both belong to one site, so the name above a public suffix's names is not a twin.
 fn twin(url: &Url) -> Option<Box<str>> {
     let host = url.host();
     let twin: Box<str> = match host.strip_prefix("www.") {
@@ -329,7 +328,8 @@ mod tests {
         assert!(admitted(Follow::SeedHosts, "https://www.example.co.uk/x", 0));
     }
 
-    /// By the Public Suffix List: what stands below `github.io` is somebody else's, and `www.` makes no other site of it.
+    /// By the Public Suffix List: a name below `github.io` belongs to someone else, and `www.` makes no other site of
+    /// it.
     #[test]
     fn a_host_with_www_and_one_without_are_twins() {
         for (seed, inside, outside) in [
@@ -380,7 +380,7 @@ mod tests {
         assert_eq!(admitted("http://third.test/", 0), Err(Outside::Elsewhere));
     }
 
-    /// One hop off-site, unless a rule says otherwise; at its page's depth, and never further by a link.
+    /// One hop off-site, unless a rule allows more; at its page's depth, and never further by a link.
     #[test]
     fn what_pages_embed_is_allowed_one_hop_off_site() {
         let seeds = [Seed::from(url("http://www.example.co.uk/"))];
@@ -420,7 +420,7 @@ mod tests {
         let allowed = scope(Embeds::InScope, "allow embed offsite<=1\ndeny !embed\n");
         assert_eq!(admitted(&allowed, embed, off), Ok(()));
         assert_eq!(admitted(&allowed, page, home), Err(Outside::Rule(2)));
-        // A seed's site has a depth of its own, which is no other site's page's.
+        // A seed's site has a depth of its own, which does not apply to another site's page.
         assert_eq!(admitted(&scope(Embeds::OffSite, ""), Hops::from_bits(200).embed(), home), Ok(()));
     }
 

@@ -1,8 +1,8 @@
 //! One line of a file of rules: `deny fetch,follow host=forum.example.org depth>3`.
 //!
-//! Decides: a line is `allow` or `deny`, the stages it is for (`schedule` where none is named), and conditions, all of which
-//! must hold. A word that begins with `#` begins a comment.
-//! Invariants: no rule asks at a stage for what is not known there.
+//! Decides: a line has `allow` or `deny`, the stages it is for (`schedule` if none is named), and conditions, which
+//! must all hold. A word that begins with `#` begins a comment.
+//! Invariants: no rule uses at a stage what is not known there.
 
 use std::fmt;
 
@@ -25,7 +25,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// All, in the order in which a URL meets them.
+    /// All stages, in the order in which a URL meets them.
     pub const ALL: [Stage; 4] = [Stage::Schedule, Stage::Fetch, Stage::Follow, Stage::Store];
 
     /// Its name in rules.
@@ -59,7 +59,7 @@ impl fmt::Display for Stage {
     }
 }
 
-/// What a rule says of what it matches.
+/// The action of a rule on what it matches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
     /// It belongs to the crawl.
@@ -93,7 +93,7 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Reads line number `line`; `None` where it holds no rule. All that is wrong with it.
+    /// Parses line number `line`; `None` if it holds no rule. The errors are all mistakes in it.
     pub fn parse(line: usize, text: &str) -> Option<Result<Rule, Vec<String>>> {
         let words: Vec<&str> = text.split_whitespace().take_while(|word| !word.starts_with('#')).collect();
         let (first, rest) = words.split_first()?;
@@ -107,7 +107,7 @@ impl Rule {
                     wrong.push(format!("{other:?} is no rule (did you mean {guess}?); {expected}"));
                     Action::Deny
                 }
-                // Whoever can put a link in the place of the file would read another's secrets in the log.
+                // Otherwise anyone who can replace the file by a link could read another user's secrets in the log.
                 None => return Some(Err(vec![NO_RULE.to_owned()])),
             },
         };
@@ -153,18 +153,18 @@ impl Rule {
         self.stages & stage.bit() != 0
     }
 
-    /// Whether all its conditions hold; `false`, too, when there is no `work` left to find out.
+    /// Whether all its conditions hold; also `false` if the fuel left does not suffice.
     pub fn matches(&self, subject: &Subject<'_>, fuel: &mut Fuel) -> bool {
         self.conditions.iter().all(|condition| fuel.spend(condition.fuel(subject)) && condition.holds(subject))
     }
 
-    /// What must hold.
+    /// The conditions, which must all hold.
     pub fn conditions(&self) -> &[Condition] {
         &self.conditions
     }
 }
 
-/// Of a line that is none nothing is quoted.
+/// A line without a rule is never quoted.
 const NO_RULE: &str = "no rule; expected allow or deny at the beginning of the line";
 
 fn no_stage(name: &str) -> String {

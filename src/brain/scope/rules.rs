@@ -1,10 +1,10 @@
-//! A file of rules: which URLs are queued, fetched, looked through and stored.
+//! A file of rules: which URLs are queued, fetched, scanned for links and stored.
 //!
-//! Decides: rules are tried in the order of the file, and the first that matches decides; what none matches is left to
-//! `scope.follow` (schedule), or goes on (the other stages). A rule that is never reached is a mistake, as the one before it
-//! was not meant so. All mistakes of a file are said at once.
-//! Limits: [`FILE_BYTES_MAX`], [`RULES_MAX`] rules, lines of [`LINE_BYTES_MAX`]; [`VERDICT_FUEL`] a verdict, beyond which a URL
-//! is denied whatever is asked: who denies something must not be passed by a URL that is dear to judge.
+//! Decides: rules are tried in the order of the file, and the first that matches decides. If none matches,
+//! `scope.follow` decides (schedule), or the URL goes on (the other stages). A rule that is never reached is a
+//! mistake, because the rule before it was not meant to hide it. All mistakes of a file are reported at once.
+//! Limits: [`FILE_BYTES_MAX`], [`RULES_MAX`] rules, lines of [`LINE_BYTES_MAX`]; [`VERDICT_FUEL`] a verdict, beyond
+//! which a URL is denied at every stage: an expensive URL must not bypass a denial.
 //! Leaves to others: reading the file (`boot`).
 
 use super::index::Index;
@@ -18,10 +18,10 @@ pub const FILE_BYTES_MAX: usize = 16 << 20;
 const RULES_MAX: usize = 100_000;
 /// Longest line.
 const LINE_BYTES_MAX: usize = 8 << 10;
-/// Mistakes that are told; the others are counted.
+/// Mistakes that are reported in full; the others are counted.
 const TOLD_MAX: usize = 100;
 
-/// Rules, ready to be asked.
+/// Parsed rules.
 #[derive(Debug, Default)]
 pub struct Rules {
     rules: Vec<Rule>,
@@ -41,7 +41,7 @@ pub struct LineError {
 }
 
 impl Rules {
-    /// Reads the `text` of `file`, which is only named in errors; what is wrong with it.
+    /// Parses the `text` of `file`, whose name only appears in errors; the errors are the mistakes in it.
     pub fn parse(file: &str, text: &[u8]) -> Result<Rules, Vec<LineError>> {
         let error = |line: usize, what: String| LineError { file: file.to_owned(), line, what };
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
@@ -82,12 +82,12 @@ impl Rules {
         Ok(Rules { rules, by_stage })
     }
 
-    /// How many there are.
+    /// The number of rules.
     pub fn len(&self) -> usize {
         self.rules.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no rules.
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
@@ -102,8 +102,8 @@ impl Rules {
         self.rules.iter().filter(move |rule| rule.is_for(stage))
     }
 
-    /// The rule that decides on `subject` at `stage`, `None` where none matches; an error where it would take too long to find out,
-    /// as one that was not tried may deny it.
+    /// The rule that decides on `subject` at `stage`, or `None` if none matches. An error means that the search would
+    /// take too long: an untried rule may deny it.
     pub fn decide(&self, stage: Stage, subject: &Subject<'_>) -> Result<Option<&Rule>, OutOfFuel> {
         self.decide_within(stage, subject, &mut Fuel::new(VERDICT_FUEL))
     }
@@ -115,13 +115,13 @@ impl Rules {
         }
     }
 
-    /// The slow twin of [`Rules::decide`]: each rule in order.
+    /// The slow twin of [`Rules::decide`]: tries each rule in order.
     pub fn decide_in_order(&self, stage: Stage, subject: &Subject<'_>) -> Option<&Rule> {
         self.of(stage).find(|rule| rule.matches(subject, &mut Fuel::new(u64::MAX)))
     }
 }
 
-/// Rules behind one that matches everything, by their lines.
+/// Rules after one that matches everything, by their lines.
 fn unreached(rules: &[Rule]) -> impl Iterator<Item = (usize, String)> {
     let mut ends: [Option<usize>; Stage::ALL.len()] = [None; Stage::ALL.len()];
     rules.iter().filter_map(move |rule| {
@@ -196,7 +196,8 @@ mod tests {
         assert_eq!((broken.len(), broken[0].line), (1, 2));
     }
 
-    /// Random rules and URLs of few words, so that much matches: the index finds what trying each in order does.
+    /// Random rules and URLs of few words, so that much matches: the index finds the same rule as trying each in
+    /// order.
     #[test]
     fn decisions_are_those_of_the_twin() {
         let mut rng = Rng::new(5);
@@ -227,7 +228,7 @@ mod tests {
         assert!(decided > 10_000 && undecided > 10_000, "{decided} {undecided}");
     }
 
-    /// A text that a URL repeats costs no more than one that stands in it once, but for the search.
+    /// A text that a URL repeats costs no more than one that appears once, except for the search.
     #[test]
     fn a_text_that_is_repeated_is_compared_once() {
         let rules = parse("deny regex=session[0-9a-f]{32}(/|$)\ndeny path=*calendar*x*\n").unwrap();
@@ -244,7 +245,7 @@ mod tests {
         }
     }
 
-    /// More texts than a list holds: each is found, and none again.
+    /// More texts than a list holds: each is found, and none twice.
     #[test]
     fn many_texts_in_one_url() {
         let text: String = (0..100).map(|number| format!("deny regex=text{number}x[0-9]\n")).collect();

@@ -1,10 +1,11 @@
 //! One spelling of paths and queries that can be written in several ways.
 //!
-//! Decides: `%XX` of a printable character that divides neither path nor query is that character; every other escape has digits in
-//! upper case; in a query `%2F` is a slash. A path and its `%70ath` are one resource (RFC 3986 section 6.2.2), and whoever writes a
-//! link chooses the spelling, so what is blocked or denied must not depend on it. The same spellings are equal as in robots.txt
-//! (`robots::pattern`), where a `*` has to be told from the wildcard as well.
-//! Invariants: pure, linear; a text without `%`, as nearly all URLs are, is left as it is.
+//! Decides: `%XX` of a printable character that separates parts of neither path nor query is that character; every
+//! other escape has upper-case digits; in a query `%2F` is a slash. A path and its `%70ath` are one resource (RFC
+//! 3986 section 6.2.2). The author of a link chooses the spelling, so what is blocked or denied must not depend on
+//! it. The same spellings are equal as in robots.txt (`robots::pattern`), where a `*` must also be distinguished from
+//! the wildcard.
+//! Invariants: pure, linear; a text without `%`, as in nearly all URLs, is left unchanged.
 
 use std::borrow::Cow;
 
@@ -16,8 +17,8 @@ pub fn plain(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// What somebody wrote to be compared with a path, or with a query, in this spelling. What is not printable ASCII stands in URLs
-/// percent-encoded.
+/// A user's pattern for a path, or for a query, in this spelling. Characters outside printable ASCII are
+/// percent-encoded in URLs.
 pub fn of_pattern(text: &str, is_query: bool) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -43,7 +44,7 @@ fn respelled(text: &str, mut is_query: bool) -> String {
                         push_escape(byte, &mut spelled);
                     }
                 }
-                // It stands for itself, as servers take it.
+                // It stands for itself, as servers treat it.
                 None => spelled.push('%'),
             }
         }
@@ -94,12 +95,12 @@ mod tests {
         assert_eq!((of_pattern("a%2Fb", true), of_pattern("a%2Fb", false)), ("a/b".to_owned(), "a%2Fb".to_owned()));
     }
 
-    /// Two paths are one here where they are one in robots.txt.
+    /// Two paths are equal here if they are equal in robots.txt.
     #[test]
     fn what_is_equal_is_equal_in_robots_txt() {
         let spellings: Vec<String> = (0..=u8::MAX)
             .flat_map(|byte| [format!("%{byte:02x}"), format!("%{byte:02X}")])
-            // As they are when a URL has been parsed; the dollar at the end of a rule is an anchor.
+            // As in a parsed URL; the dollar at the end of a rule is an anchor.
             .chain("!'(),-.0A_a~:@[]/&=+;|".chars().map(String::from))
             .collect();
         for head in ["/x", "/x?y"] {

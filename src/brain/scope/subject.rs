@@ -1,4 +1,4 @@
-//! What rules judge: a URL, the way to it, and at later stages its response.
+//! What rules judge: a URL, its path from a seed, and at later stages its response.
 
 use std::borrow::Cow;
 
@@ -14,16 +14,16 @@ pub struct Subject<'a> {
     pub url: &'a Url,
     /// Its site.
     pub site: &'a str,
-    /// The way to it.
+    /// The path from a seed.
     pub hops: Hops,
-    /// Content-Type of its response, as it came; `None` where there is no response yet, or none in it.
+    /// Content-Type of its response, as it came; `None` if there is no response yet, or if it has none.
     pub content_type: Option<&'a [u8]>,
     /// Path and query in one spelling.
     target: Cow<'a, str>,
 }
 
 impl<'a> Subject<'a> {
-    /// A URL that was found so far from a seed.
+    /// A URL that was found `hops` from a seed.
     pub fn new(url: &'a Url, hops: Hops) -> Subject<'a> {
         Subject::of_site(url, url.site(), hops)
     }
@@ -61,12 +61,13 @@ impl<'a> Subject<'a> {
         self.target.split_once('?').map_or(&*self.target, |(path, _)| path)
     }
 
-    /// What stands behind the first `?`, in one spelling; nothing where there is none.
+    /// What follows the first `?`, in one spelling; empty if there is none.
     pub fn query(&self) -> &str {
         self.target.split_once('?').map_or("", |(_, query)| query)
     }
 
-    /// What stands behind the last dot of the path's last part, if that has one and it is not too long to be one.
+    /// The part after the last dot of the path's last segment, if there is one and it is not too long for an
+    /// extension.
     pub fn extension(&self) -> Option<&str> {
         let path = self.path();
         let last = path.rsplit_once('/').map_or(path, |(_, last)| last);
@@ -75,7 +76,7 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// Longest extension of a file's name that is one.
+/// The longest file extension.
 pub const EXTENSION_BYTES_MAX: usize = 16;
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! Prefixes of SURTs: hosts written with their last label first, so that a prefix names a part of the web.
 //!
-//! Decides: the form is that of Heritrix's scope files, `http://(org,example,www,)/path`, where scheme and bracket may be left
-//! out. `org,example,` is the host and all below it, `org,example,www)` this host alone, `org,example,www)/a` what begins so
-//! on it, and `org,exam` every host that begins so. Unlike in keys of CDXJ, `www` and the case of paths count, as they are
-//! parts of what is asked for.
+//! Decides: the form is that of Heritrix's scope files, `http://(org,example,www,)/path`, where scheme and bracket
+//! may be left out. `org,example,` is the host and all below it, `org,example,www)` this host alone,
+//! `org,example,www)/a` every URL on it with that prefix, and `org,exam` every host with that prefix. Unlike in keys
+//! of CDXJ, `www` and the case of paths count, as they are parts of the requested URL.
 //! Leaves to others: ports, which have a condition of their own.
 
 use std::net::Ipv4Addr;
@@ -18,7 +18,7 @@ use ringcrawl_url::names;
 pub struct SurtPrefix {
     scheme: Option<Scheme>,
     hosts: Hosts,
-    /// What path and query begin with, in one spelling.
+    /// The prefix of path and query, in one spelling.
     path: Box<str>,
 }
 
@@ -28,15 +28,15 @@ enum Hosts {
     One(Box<str>),
     /// This one and those below it.
     From(Box<str>),
-    /// Those below the first, whose next label begins with the second.
+    /// Those below the first whose next label begins with the second.
     Begun(Box<str>, Box<str>),
 }
 
-/// What would be right.
+/// The expected format.
 pub const EXPECTED: &str = "a SURT prefix such as org,example, or org,example,www)/path";
 
 impl SurtPrefix {
-    /// Reads a prefix; what is wrong with it.
+    /// Parses a prefix; an error describes the mistake.
     pub fn parse(text: &str) -> Result<SurtPrefix, String> {
         let (scheme, rest) = match text.split_once("://(") {
             Some(("http", rest)) => (Some(Scheme::Http), rest),
@@ -76,7 +76,7 @@ impl SurtPrefix {
         Ok(SurtPrefix { scheme, hosts, path: spelled })
     }
 
-    /// Whether the SURT of the URL begins so.
+    /// Whether the SURT of the URL has this prefix.
     pub fn matches(&self, subject: &Subject<'_>) -> bool {
         let host = subject.host();
         let is_host = match &self.hosts {
@@ -92,7 +92,7 @@ impl SurtPrefix {
             && subject.target().starts_with(&*self.path)
     }
 
-    /// The name under which all that match are, if there is one.
+    /// The common parent name of all matches, if there is one.
     pub fn name(&self) -> Option<&str> {
         match &self.hosts {
             Hosts::One(name) | Hosts::From(name) => Some(name),

@@ -1,34 +1,35 @@
-//! How much of the line, and which hours of the day, a crawl may use.
+//! How much bandwidth, and which hours of the day, a crawl may use.
 //!
-//! Decides: outside of `crawl.hours` no fetch begins; what is under way ends. What responses bring is laid out over the time that it
-//! would take at `crawl.bandwidth_max`, and no fetch begins before that time has passed, but for [`AHEAD`]: so the mean keeps to
-//! the bound, though a single response comes as fast as its server sends.
+//! Decides: no fetch begins outside of `crawl.hours`; fetches in flight finish. The bytes of responses are spread
+//! over the time that they would take at `crawl.bandwidth_max`. No fetch begins before that time has passed, less
+//! [`AHEAD`]. So the mean stays within the bound, though a single response comes as fast as its server sends.
 //! Invariants: pure.
-//! Limits: each shard has an equal share of the bandwidth. Bytes of messages count, those of TLS, TCP and name servers do not.
+//! Limits: each shard has an equal share of the bandwidth. Bytes of messages count; those of TLS, TCP and name
+//! servers do not.
 
 use ringcrawl_base::time::{Duration, Instant, UnixTime};
 use ringcrawl_config::{self as config, Hours};
 
-/// What one shard may use.
+/// The limits of one shard.
 #[derive(Clone, Debug)]
 pub struct Allowance {
-    /// Zero: any number.
+    /// Zero: no limit.
     bytes_per_second: u64,
     hours: Option<Hours>,
-    /// Until when what came takes the line.
+    /// When the bandwidth for the bytes received so far is used up.
     taken_until: Instant,
-    /// Bytes that had come at the last look.
+    /// Bytes received at the last look.
     bytes: u64,
 }
 
 impl Allowance {
-    /// The share of one of `shards`.
+    /// The share of one of `shards` shards.
     pub fn new(crawl: &config::Crawl, shards: u16) -> Allowance {
         let share = crawl.bandwidth_max.div_ceil(u64::from(shards.max(1)));
         Allowance { bytes_per_second: share, hours: crawl.hours(), taken_until: Instant::ZERO, bytes: 0 }
     }
 
-    /// When a fetch may begin, if it may not now; so many bytes have come until now.
+    /// When a fetch may begin, if not now; `bytes` is the total received until now.
     pub fn wait(&mut self, now: Instant, wall: UnixTime, bytes: u64) -> Option<Instant> {
         let opens = self.hours.and_then(|hours| hours.closed_for(wall)).map(|closed| now + closed);
         if self.bytes_per_second > 0 {
@@ -43,9 +44,9 @@ impl Allowance {
     }
 }
 
-/// What has come may take so much of the time to come.
+/// Received bytes may take this much of the time to come.
 const AHEAD: Duration = Duration::from_millis(100);
-/// No single look lays out more than a day.
+/// A single look spreads bytes over a day at most.
 const DAY_MICROS: u64 = 86_400_000_000;
 
 #[cfg(test)]

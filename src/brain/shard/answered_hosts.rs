@@ -1,11 +1,12 @@
 //! Hosts that answered the last time they were asked, in this run or an earlier one.
 //!
-//! Decides: only the silence of these is evidence of an outage ([`super::network`]), each at the port at which it answered: links
-//! to closed ports of living hosts, which anyone can make, are none. It outlives the host in memory and the run: otherwise a crawl
-//! that is resumed during an outage would take every host for dead.
-//! Two generations: what is older than the last half of the room is thrown out as a whole, so no order is kept.
-//! Limits: [`ROOM`] hosts and ports, known by a hash: two that share one are taken for each other. One that is thrown out counts as
-//! never having answered.
+//! Decides: only the silence of these hosts is evidence of an outage ([`super::network`]), each at the port at which
+//! it answered. Links to closed ports of living hosts, which anyone can make, are no evidence. The knowledge outlives
+//! the host in memory and the run: otherwise a crawl that is resumed during an outage would treat every host as dead.
+//! There are two generations: what is older than the last half of the room is dropped as a whole, so no order is
+//! kept.
+//! Limits: [`ROOM`] hosts and ports, known by a hash: two that share one are taken for each other. One that is
+//! dropped counts as never having answered.
 
 use std::collections::HashSet;
 use std::mem;
@@ -13,7 +14,7 @@ use std::mem;
 use crate::frontier::host_key;
 use ringcrawl_url::Url;
 
-/// Hashes of the names of hosts.
+/// Hashes of host names.
 #[derive(Debug)]
 pub(super) struct AnsweredHosts {
     generation_max: usize,
@@ -22,7 +23,7 @@ pub(super) struct AnsweredHosts {
 }
 
 impl AnsweredHosts {
-    /// Nobody, and room for `room` hosts.
+    /// No hosts yet, and room for `room` of them.
     fn new(room: usize) -> AnsweredHosts {
         AnsweredHosts { generation_max: room / 2, young: HashSet::new(), old: HashSet::new() }
     }
@@ -33,7 +34,7 @@ impl AnsweredHosts {
         self.insert(hash(url.host(), ANY_PORT));
     }
 
-    /// `url` was not answered, and that was its host's fault.
+    /// `url` was not answered, and that was the fault of its host.
     pub(super) fn forget(&mut self, url: &Url) {
         for port in [url.port(), ANY_PORT] {
             let hash = hash(url.host(), port);
@@ -82,9 +83,9 @@ fn hash(host: &str, port: u16) -> u64 {
     xxhash_rust::xxh3::xxh3_64_with_seed(host_key(host).as_bytes(), port.into())
 }
 
-/// In place of a port.
+/// Stands in for a port.
 const ANY_PORT: u16 = 0;
-/// Hosts and ports of a shard that are remembered: two megabytes.
+/// Hosts and ports that a shard remembers: two megabytes.
 const ROOM: usize = 1 << 17;
 
 #[cfg(test)]

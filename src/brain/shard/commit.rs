@@ -1,13 +1,15 @@
-//! Group commit: when what happened is written down, and in which order it gets to the device.
+//! Group commit: when events are logged, and in which order they reach the device.
 //!
-//! Decides: a commit begins a `journal.sync_interval` after the first thing that it holds, or when many pages have ended, one at
-//! a time. One that holds a long rest of a host begins at once, as the run that follows a kill must know of it; but only one such
-//! commit each [`HURRY_PAUSE`], or a hostile host could have a sync for each response. It has two steps.
-//! First the facts: records, URLs that were accepted, batches for other shards. When these are on the device, the
-//! entries that end those pages are written and synced in turn. So whatever the power leaves, a page that is over has its record and its
-//! links. What other shards sent is on our disk with the first step, and they are told.
-//! Under `sync_interval = "never"` the order is the same and the kernel decides when: a kill loses nothing, a power cut may.
-//! Invariants: ends are frozen when a commit begins: what ends later goes into the next one.
+//! Decides: a commit begins one `journal.sync_interval` after the first event that it holds, or when many pages have
+//! ended; one commit runs at a time. A commit that holds a long cooldown of a host begins at once, as the run that
+//! follows a kill must know of it. But only one such commit begins per [`HURRY_PAUSE`], or a hostile host could cause
+//! a sync for each response. A commit has two steps.
+//! First come the facts: records, accepted URLs, batches for other shards. When these are on the device, the entries
+//! that end those pages are written and synced in turn. So after any power failure, a page that is done has its
+//! record and its links. What other shards sent is on our disk with the first step, and is then acknowledged.
+//! Under `sync_interval = "never"` the order is the same and the kernel decides when: a kill loses nothing, a power
+//! cut may.
+//! Invariants: ends are frozen when a commit begins: later ones go into the next commit.
 
 use super::{DiskOp, Shard};
 use ringcrawl_base::stage::{self, Stage};
@@ -19,28 +21,28 @@ pub struct Commits {
     interval: Duration,
     to_device: bool,
     step: Step,
-    /// When the oldest thing came that no commit holds.
+    /// When the oldest event occurred that no commit holds.
     since: Option<Instant>,
-    /// When it is to begin, if it holds something that does not wait.
+    /// When the commit should begin, if it holds an event that does not wait.
     hurried: Option<Instant>,
-    /// No such commit begins before.
+    /// No such commit begins before this.
     no_hurry_before: Instant,
-    /// What had come from other shards when the commit began.
+    /// What had arrived from other shards when the commit began.
     received: Vec<u64>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Step {
-    /// No commit is under way.
+    /// No commit is in flight.
     None,
     /// Facts are on their way to the device.
     Facts,
-    /// So is the word that pages are over.
+    /// So are the entries that end pages.
     Ends,
 }
 
 impl Commits {
-    /// Every `interval`; without one the kernel decides when what is written gets to the device.
+    /// Every `interval`; without one the kernel decides when writes reach the device.
     pub(super) fn new(interval: Option<Duration>) -> Commits {
         let (to_device, interval) = (interval.is_some(), interval.unwrap_or(UNSYNCED_INTERVAL));
         Commits {
@@ -54,18 +56,18 @@ impl Commits {
         }
     }
 
-    /// Something happened that is to be written down.
+    /// An event occurred that must be logged.
     pub(super) fn note(&mut self, now: Instant) {
         self.since.get_or_insert(now);
     }
 
-    /// The same, of something that does not wait.
+    /// The same, for an event that does not wait.
     pub(super) fn hurry(&mut self, now: Instant) {
         self.note(now);
         self.hurried.get_or_insert(now.max(self.no_hurry_before));
     }
 
-    /// A commit begins that holds all this.
+    /// A commit begins that holds all of this.
     fn begins(&mut self, now: Instant) {
         if self.hurried.take().is_some() {
             self.no_hurry_before = now + HURRY_PAUSE;
@@ -73,12 +75,12 @@ impl Commits {
         self.since = None;
     }
 
-    /// Whether everything that happened is on the device, as far as it is asked for.
+    /// Whether every event is on the device, to the extent that the configuration asks for it.
     pub(super) fn is_done(&self) -> bool {
         self.step == Step::None && self.since.is_none()
     }
 
-    /// When the next commit begins, if one does without anything else happening.
+    /// When the next commit begins, if one does without another event.
     pub(super) fn next_due(&self) -> Option<Instant> {
         let since = self.since.filter(|_| self.step == Step::None)?;
         Some((since + self.interval).min(self.hurried.unwrap_or(Instant::NEVER)))
@@ -86,7 +88,7 @@ impl Commits {
 }
 
 impl Shard {
-    /// Writes what is large, and begins a commit that is due; with `all` one of whatever there is.
+    /// Writes large data, and begins a commit that is due; with `all`, one of whatever there is.
     pub(super) fn commit(&mut self, now: Instant, all: bool) {
         for batch in self.lanes.take_closed() {
             self.log.send(batch.to, batch.number, &batch.urls);
@@ -118,7 +120,7 @@ impl Shard {
         self.sync(Step::Facts);
     }
 
-    /// All that was given out before a sync is carried out, and on the device if that was asked for.
+    /// Every operation issued before a sync is done, and is on the device if the sync asked for that.
     pub(super) fn synced(&mut self, now: Instant) {
         match self.commits.step {
             Step::None => panic!("a sync ended that nobody asked for"),
@@ -161,7 +163,7 @@ impl Shard {
     }
 }
 
-/// The least time between two commits that did not wait.
+/// The least time between two commits that do not wait.
 const HURRY_PAUSE: Duration = Duration::from_millis(250);
-/// How long something waits to be written where nothing is synced.
+/// How long an event waits to be written where nothing is synced.
 const UNSYNCED_INTERVAL: Duration = Duration::from_secs(1);

@@ -1,8 +1,8 @@
-//! What a shard wants done: the closed list of what comes out of the brain.
+//! What a shard wants done: the closed list of the brain's outputs.
 //!
-//! Invariants: each is carried out once; those on files in the order in which they come, so that what is queued first is
-//! on its way to the disk first: a page's record before the word that the page is over, a spool block before its reading.
-//! Closing a segment and syncing go on beside the others.
+//! Invariants: each is carried out once. File operations are carried out in order, so that what is queued first is on
+//! its way to the disk first: a page's record before the entry that ends the page, a spool block before it is read.
+//! Closing a segment and syncing run alongside the others.
 
 use std::rc::Rc;
 
@@ -21,19 +21,19 @@ pub enum Effect {
     Fetch(Rc<FetchJob>),
     /// End the fetch of this job, if it still waits for its response, as one whose deadline has passed.
     Hurry(u64),
-    /// Ask a name server; ends as [`super::Input::Answered`].
+    /// Query a name server; ends as [`super::Input::Answered`].
     Ask(DnsQuery),
-    /// Read a long response beside the shard; ends as [`super::Input::Read`].
+    /// Read a long response in parallel with the shard; ends as [`super::Input::Read`].
     Read(Box<LongResponse>),
-    /// Train a dictionary beside the shard; ends as [`super::Input::Trained`].
+    /// Train a dictionary in parallel with the shard; ends as [`super::Input::Trained`].
     Train(Box<Training>),
-    /// Put a message into a ring; comes back as [`super::Input::Refused`] when that has no room.
+    /// Put a message into a ring; comes back as [`super::Input::Refused`] when the ring has no room.
     Send(Outgoing),
     /// Do something with files; ends as [`super::Input::Disk`].
     Disk(DiskOp),
     /// Tell the operator.
     Note(String),
-    /// The shard has ended: what it has is written, or the disk failed as is said.
+    /// The shard has ended: its data is written, or the disk failed with this error.
     End(Result<(), String>),
 }
 
@@ -44,36 +44,36 @@ pub enum DiskOp {
     Segment(SegmentOp),
     /// The spool.
     Spool(SpoolOp),
-    /// Write to a log, which is made when it is not there.
+    /// Write to a log, which is created if it does not exist.
     Append(Append),
-    /// Read a log from `position` on: some bytes, none behind its end, or when there is no such log.
+    /// Read a log from `position` on. Returns some bytes; none past its end, or if there is no such log.
     ReadLog {
-        /// Which.
+        /// The log.
         file: LogFile,
-        /// Where.
+        /// The offset.
         position: u64,
     },
-    /// Cut a log to this length: what is behind is torn.
+    /// Cut a log to this length: the rest is torn.
     CutLog {
-        /// Which.
+        /// The log.
         file: LogFile,
-        /// Bytes that stay.
+        /// Bytes to keep.
         bytes: u64,
     },
     /// Delete a log.
     DeleteLog(LogFile),
-    /// Keep a log under another name, `.damaged` behind its own.
+    /// Keep a log under another name, with `.damaged` appended.
     PutLogAside(LogFile),
-    /// Ends when everything that was given out before is carried out, the closing of segments included, and with
-    /// `to_device` when segments and logs are on the device, with their names. What comes after need not wait for it.
+    /// Ends when every operation issued before is done, including the closing of segments, and with `to_device` when
+    /// segments and logs are on the device, with their names. Later operations need not wait for it.
     Sync {
-        /// Whether the device is waited for.
+        /// Whether to wait for the device.
         to_device: bool,
     },
 }
 
 impl DiskOp {
-    /// Bytes that are to be written.
+    /// Bytes to write.
     pub fn bytes(&self) -> u64 {
         match self {
             DiskOp::Segment(SegmentOp::Write { bytes, .. } | SegmentOp::Close { index: bytes })

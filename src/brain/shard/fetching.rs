@@ -1,9 +1,9 @@
-//! Jobs: fetches and lookups in flight, and what becomes of their ends.
+//! Jobs: fetches and lookups in flight, and what happens when they end.
 //!
-//! Decides: when a fetch may start: while the crawl runs, a place is free (`fetch.in_flight_max`), a page's place is left
-//! (`crawl.pages_max`), hour and line allow it ([`super::allowance`]), the disk keeps up and has room, and the network works ([`super::network`]). What is left to the
-//! hands is a request that is ready to be sent.
-//! Invariants: a job ends once; the end of one that is not in flight is our own fault.
+//! Decides: when a fetch may start. That is while the crawl runs, a slot is free (`fetch.in_flight_max`), the page
+//! budget is not used up (`crawl.pages_max`), hour and bandwidth allow it ([`super::allowance`]), the disk keeps up
+//! and has room, and the network works ([`super::network`]). The hands get a request that is ready to be sent.
+//! Invariants: a job ends once. An end for a job that is not in flight is a bug of ours.
 
 use std::rc::Rc;
 
@@ -26,7 +26,7 @@ use ringcrawl_base::time::{Duration, Instant, UnixTime};
 use ringcrawl_url::Url;
 use ringcrawl_warc::{self as warc, HostAddresses, Note, Placed};
 
-/// Jobs in flight, by their number, with the instant at which they began.
+/// Jobs in flight by number, with the instant at which they began.
 #[derive(Debug, Default)]
 pub struct InFlight {
     jobs: IntMap<(Rc<FetchJob>, Instant)>,
@@ -49,7 +49,7 @@ impl InFlight {
         Rc::clone(job)
     }
 
-    /// What is known of how a job fails; what was said last holds.
+    /// Details of how a job fails; the latest ones count.
     pub(super) fn tell(&mut self, id: u64, words: Box<str>) {
         if let Some((job, _)) = self.jobs.get_mut(&id) {
             Rc::make_mut(job).told = Some(words);
@@ -68,22 +68,22 @@ impl Shard {
         self.in_flight.len() + self.network.held() + self.readings.len()
     }
 
-    /// Those of them that have a place among the fetches.
+    /// Those of them that have a fetch slot.
     pub(super) fn fetches(&self) -> usize {
         self.jobs() - self.network.held_free() - self.frontier.resolving()
     }
 
-    /// Whether another fetch may start, but for the budget.
+    /// Whether another fetch may start, budget aside.
     pub(super) fn may_fetch(&self) -> bool {
         self.is_held_by().is_none()
     }
 
-    /// Whether an outage keeps everything from us.
+    /// Whether an outage cuts us off from everything.
     fn is_all_down(&self) -> bool {
         self.network.out_of_reach == OutOfReach::All
     }
 
-    /// Why no fetch may start, but for the budget.
+    /// Why no fetch may start, budget aside.
     fn is_held_by(&self) -> Option<Wait> {
         let is_behind = self.backlog.is_long() || self.log.journal_bytes() > self.journal_bytes_max;
         match () {
@@ -95,7 +95,7 @@ impl Shard {
         }
     }
 
-    /// What it waits for when there is nothing to do now: how many hosts for what.
+    /// What the shard waits for when there is nothing to do now: how many hosts for what.
     pub fn awaited(&self) -> Waits {
         let held = match self.budget_look {
             _ if self.replay.is_some() => Some(Wait::Disk),
@@ -105,7 +105,7 @@ impl Shard {
         held.map_or_else(|| self.frontier.awaited().or_work(), Waits::all_for)
     }
 
-    /// The next fetch; lookups that come before it are started on the way.
+    /// The next fetch; lookups that come before it are started along the way.
     pub(super) fn next_fetch(&mut self, now: Instant) -> Option<Rc<FetchJob>> {
         if self.budget_look.is_some_and(|look| look > now) {
             return None;
@@ -152,8 +152,8 @@ impl Shard {
         self.lookups.next_query(now)
     }
 
-    /// Lookups that wait for their turn to ask would hold up the end of the crawl, or go on during an outage: their hosts
-    /// ask again in the next run, or after it. The probes of an outage may ask.
+    /// Lookups that wait for a claim to send their query would delay the end of the crawl, or go on during an outage.
+    /// Their hosts look up again in the next run, or after the outage. An outage's own probes may still query.
     pub(super) fn abort_lookups(&mut self, now: Instant) {
         let probes = self.network.probes.are_in_flight();
         let spared = if self.phase == Phase::Run { probes } else { &[] };
@@ -189,10 +189,11 @@ impl Shard {
         self.judge(now, job, began, result);
     }
 
-    /// What a job came to counts. What comes after [`Phase::Abort`] is left to the next run, which asks for its page again.
+    /// Counts the result of a job. What arrives after [`Phase::Abort`] is left to the next run, which fetches the
+    /// page again.
     pub(super) fn conclude(&mut self, now: Instant, job: &FetchJob, result: Result<Box<Transaction>, Failure>) {
         let mut is_page = false;
-        // The frontier counts lookups, so these end in any phase.
+        // The frontier counts lookups, so lookups end in any phase.
         if self.phase < Phase::Abort || job.kind == JobKind::Resolve {
             match result {
                 Ok(transaction) => {
@@ -214,26 +215,26 @@ impl Shard {
         self.settle_budget(job, is_page);
     }
 
-    /// A place that was taken for a page is another's if none came.
+    /// A slot that was taken for a page is released if no page came.
     fn settle_budget(&mut self, job: &FetchJob, is_page: bool) {
         if job.kind == JobKind::Page && !is_page {
             self.budget.give_back();
         }
     }
 
-    /// A long response: reading it would hold up all others. Its job keeps its place among those in flight.
+    /// A long response: reading it would delay all others. Its job keeps its slot.
     fn read_beside(&mut self, now: Instant, job: &FetchJob, transaction: Box<Transaction>) {
         if self.readings.is_long() {
             self.frontier.waits_long(job.id);
         }
         self.frontier.request_ended(now, job);
         let site = self.site_key(&job.url);
-        // How long it waits for us says nothing of its host.
+        // How long it waits for us says nothing about its host.
         let job = FetchJob { ended: Some(job.ended(now)), ..job.clone() };
         self.readings.push(now, job, site, transaction);
     }
 
-    /// The next long response to be read. When the crawl ends, those that still wait are left to the next run.
+    /// The next long response to read. When the crawl ends, those that still wait are left to the next run.
     pub(super) fn next_reading(&mut self, now: Instant) -> Option<Effect> {
         if self.phase > Phase::Run {
             while let Some((job, _)) = self.readings.pop() {
@@ -257,7 +258,7 @@ impl Shard {
         }
     }
 
-    /// A long response was read. After [`Phase::Abort`] nothing is made of it, as of others.
+    /// A long response was read. After [`Phase::Abort`] it is dropped, as others are.
     pub(super) fn was_read(&mut self, now: Instant, mut page: PageRead) {
         let mut record = Stored::default();
         match page.records.take().filter(|_| self.phase < Phase::Abort) {
@@ -266,7 +267,7 @@ impl Shard {
             Some(Ok(records)) => match self.segments.append_records(now, &page.job().url, records) {
                 Err(error) => return self.fail(error.to_string()),
                 Ok(Some(placed)) => record = self.stored(now, placed, page.is_page && page.fetched.body_bytes > 0),
-                // Its segment was closed meanwhile.
+                // Its segment was closed in the meantime.
                 Ok(None) => match self.segments.names(page.started()) {
                     Ok(names) => return self.effects.push_back(Effect::Read(page.again(names))),
                     Err(error) => return self.fail(error.to_string()),
@@ -290,7 +291,7 @@ impl Shard {
             page.via = self.vias.of(page.number).map(Box::from);
         }
         for Settled { url, number, tries, failure } in self.frontier.take_settled() {
-            // Of a site without end there are millions, and nothing is wrong with them.
+            // A site without end has millions of these, and nothing is wrong with them.
             if failure != Failure::OverBudget {
                 let via: Option<Box<str>> = self.vias.of(number).map(Box::from);
                 self.record_failure(now, &url, failure, (tries, None, via.as_deref()));
@@ -339,7 +340,7 @@ impl Shard {
         self.is_read(now, job, page.into_fetched(), record);
     }
 
-    /// A capture has its place in the open segment; only the body of a page can be a duplicate.
+    /// A capture has its position in the open segment; only the body of a page can be a duplicate.
     fn stored(&mut self, now: Instant, placed: Placed, has_body: bool) -> Stored {
         self.commits.note(now);
         self.stats.bytes_stored += placed.capture_bytes;
@@ -355,7 +356,7 @@ impl Shard {
         }
     }
 
-    /// A URL has no response in the end, after so many tries, so far from a seed, found by that page.
+    /// A URL has no response in the end, after this many tries, at this distance from a seed, found by this page.
     fn record_failure(
         &mut self,
         now: Instant,
@@ -389,7 +390,7 @@ impl Shard {
     /// The links of a response, and its end.
     fn is_read(&mut self, now: Instant, job: &FetchJob, fetched: Fetched, record: Stored) {
         {
-            // Those of robots.txt are its sitemaps.
+            // The links of a robots.txt are its sitemaps.
             let _stage = stage::enter(Stage::Url);
             self.frontier.begin_links(job);
             let before = self.stats.seeds_led_outside;
@@ -415,7 +416,7 @@ impl Shard {
         self.ended(now, job, &Outcome::Fetched(fetched), record);
     }
 
-    /// Tells people of a page which of its links were dropped: what only they link to will be missing.
+    /// Reports which links of a page were dropped: pages that only they link to will be missing.
     fn tell_drop(&mut self, page: &Url, links: u64, limit: &str) {
         self.drops_told = self.drops_told.saturating_add(1);
         let more = match self.drops_told {
@@ -429,7 +430,7 @@ impl Shard {
         self.effects.push_back(Effect::Note(format!("{page}: {count} links were dropped, beyond {limit}{more}")));
     }
 
-    /// Notes how long hosts have asked to be left alone, which a restart must not forget, and how they do.
+    /// Logs how long hosts have asked to be left alone, which a restart must not forget, and how they are doing.
     pub(super) fn note_rests(&mut self, now: Instant) {
         let seconds = self.clock.seconds(now);
         for Rest { host, crawl_delay, until, health } in self.frontier.take_rests() {
@@ -441,7 +442,7 @@ impl Shard {
         }
     }
 
-    /// A job ended with `outcome`, whose links are found.
+    /// A job, whose links have been found, ended with `outcome`.
     fn ended(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome, stored: Stored) {
         let _stage = stage::enter(Stage::Frontier);
         let end = self.frontier.finish(now, job, outcome);
@@ -478,7 +479,7 @@ impl Shard {
     }
 }
 
-/// What is on record of a response.
+/// What the record of a response contains.
 #[derive(Default)]
 struct Stored {
     place: Option<RecordPlace>,
@@ -487,11 +488,11 @@ struct Stored {
     payload: Option<u64>,
 }
 
-/// Pages of a shard whose dropped links are told one by one.
+/// Pages of a shard whose dropped links are reported one by one.
 const DROPS_TOLD_MAX: u32 = 16;
-/// A rest that is as long is written down at once.
+/// A cooldown at least this long is logged at once.
 const LONG_REST: Duration = Duration::from_secs(60);
-/// Lookups started before the sockets get their turn.
+/// Lookups started before sockets are served.
 const LOOKUPS_PER_FETCH: usize = 64;
-/// How long a shard that found no page's place left waits before it looks again.
+/// How long a shard without any page left in the budget waits before it looks again.
 const BUDGET_PAUSE: Duration = Duration::from_millis(100);

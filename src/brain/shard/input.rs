@@ -1,7 +1,7 @@
-//! What can happen to a shard: the closed list of what goes into the brain.
+//! What can happen to a shard: the closed list of the brain's inputs.
 //!
-//! Invariants: an end belongs to an effect that the shard gave out, and comes once. One that the shard did not ask for
-//! is our own fault: it asserts, and the crawl ends with its state on disk good.
+//! Invariants: an end belongs to an effect that the shard issued, and comes once. An end that the shard did not ask
+//! for is a bug of ours: it asserts, and the crawl ends with its state on disk intact.
 
 use super::Phase;
 use crate::exchange::Outgoing;
@@ -20,13 +20,13 @@ use ringcrawl_warc::Dictionary;
 pub enum Input {
     /// The housekeeping thread wants something.
     Command(Command),
-    /// The wall clock was set: it stands otherwise to the clock of instants than at the beginning, or than was said last.
+    /// The wall clock was set: its offset from the clock of instants differs from the start, or from the last input.
     Clock(WallClock),
-    /// Another scope is in force from now on, also for what is queued.
+    /// Another scope takes effect from now on, also for queued URLs.
     Scope(Scope),
     /// A message from another shard.
     Received {
-        /// The shard.
+        /// The sending shard.
         from: u16,
         /// The message.
         bytes: Vec<u8>,
@@ -37,10 +37,10 @@ pub enum Input {
     Answered {
         /// The lookup of the query.
         lookup: u64,
-        /// What was said.
+        /// The answer.
         answer: DnsAnswer,
     },
-    /// What more is known of how a fetch or a lookup fails that has not ended.
+    /// Details of the failure of a fetch or a lookup that has not ended.
     Told {
         /// The job's number.
         job: u64,
@@ -51,50 +51,50 @@ pub enum Input {
     Fetched {
         /// The job's number.
         job: u64,
-        /// What came, or why nothing did.
+        /// The response, or why there is none.
         result: Result<Box<Transaction>, Failure>,
     },
     /// A long response was read.
     Read(Box<PageRead>),
-    /// A dictionary was trained; `None`: it would not pay.
+    /// A dictionary was trained; `None`: it would not be worth it.
     Trained(Option<Dictionary>),
     /// An operation on files ended.
     Disk(DiskEnd),
 }
 
-/// What a shard is told to do.
+/// A command to a shard.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Command {
     /// Go on to this phase; never back.
     Enter(Phase),
-    /// URLs to begin with. Those of other shards are sent there.
+    /// URLs to begin with. Those of other shards are sent to them.
     Seeds(Vec<Url>),
-    /// Failures of these times are no outage's.
+    /// Failures of these times count: no outage explains them.
     Clear(Cleared),
     /// Our own network is down, or works again.
     Outage(OutOfReach),
     /// There is less space on the disk than `store.free_bytes_min`, or enough again.
     DiskFull(bool),
-    /// During an outage: so many things that wait are tried.
+    /// During an outage: try this many waiting jobs.
     Probe(usize),
-    /// Every name server is asked whether it answers.
+    /// Query every name server to see whether it answers.
     ProbeNames,
 }
 
-/// What an outage of our own network keeps from us.
+/// What an outage of our own network cuts us off from.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum OutOfReach {
-    /// There is none.
+    /// Nothing.
     #[default]
     Nothing,
-    /// Names: sites answer.
+    /// Names only: sites answer.
     Names,
-    /// Whatever is asked.
+    /// Everything.
     All,
 }
 
 impl OutOfReach {
-    /// Of its number, as one thread writes it for another.
+    /// From its number, as one thread writes it for another.
     pub fn of(number: u8) -> OutOfReach {
         match number {
             0 => OutOfReach::Nothing,
@@ -107,31 +107,31 @@ impl OutOfReach {
 /// Until when the network is known to have worked: failures that ended by then count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Cleared {
-    /// As sites have shown.
+    /// As answers of sites have shown.
     pub sites: Instant,
-    /// As name servers have shown; asked for besides where a name was not answered for.
+    /// As answers of name servers have shown; queried separately where no server answered for a name.
     pub names: Instant,
 }
 
-/// How an operation on files ended. They end in the order in which they were given out, but for the closing of a
+/// How an operation on files ended. Operations end in the order in which they were issued, except the closing of a
 /// segment and a sync.
 #[derive(Debug)]
 pub enum DiskEnd {
     /// Written, deleted, cut or closed.
     Done {
-        /// What was written lay in this, and it can be used again.
+        /// The buffer of the written bytes, which can be reused.
         spare: Option<Vec<u8>>,
         /// Bytes that were written.
         bytes: u64,
     },
-    /// A block of the spool is back.
+    /// A block of the spool was read back.
     BlockRead {
-        /// Which.
+        /// The block.
         block: Block,
-        /// Its bytes, as they lay there.
+        /// Its bytes, as they are on disk.
         bytes: Vec<u8>,
     },
-    /// A piece of a log; none behind its end.
+    /// A piece of a log; empty past its end.
     LogRead {
         /// Its bytes.
         bytes: Vec<u8>,

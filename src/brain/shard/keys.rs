@@ -1,7 +1,7 @@
-//! Under which fingerprints a crawl knows a URL.
+//! The fingerprints under which a crawl knows a URL.
 //!
-//! Decides: what is fetched is known by its own text, what is found by its key: that of all URLs that lead to the same
-//! page by `visited.*`. Without such rules the two are one.
+//! Decides: a fetched URL is known by its own text, a found one by its key. All URLs that lead to the same page by
+//! `visited.*` share a key. Without such rules the two are the same.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -14,7 +14,7 @@ use ringcrawl_url::{HashedUrls, KeyRules, SiteKey, Url, UrlBatch, fingerprint, f
 pub struct Keys {
     rng_seed: u64,
     rules: KeyRules,
-    /// Memory for a key.
+    /// Buffer for a key.
     text: String,
 }
 
@@ -29,7 +29,7 @@ impl Keys {
         self.rules.is_empty()
     }
 
-    /// The fingerprint under which `url` is known as one that is fetched.
+    /// The fingerprint under which `url` is known once it is fetched.
     pub fn fingerprint(&self, url: &Url) -> u64 {
         fingerprint(self.rng_seed, url.as_str())
     }
@@ -53,7 +53,7 @@ impl Keys {
         keys.collect()
     }
 
-    /// The same of links, whose own fingerprints are known.
+    /// The same for links whose own fingerprints are known.
     pub fn of_links<'l>(&mut self, links: &'l HashedUrls) -> Cow<'l, [u64]> {
         if self.are_urls() { links.fingerprints().into() } else { self.of_batch(links).into() }
     }
@@ -63,7 +63,7 @@ impl Keys {
         SiteKey::new(self.rng_seed, site)
     }
 
-    /// Whose word it is when `url` is answered at this address, or is not.
+    /// The witness that counts when `url` is answered at this address, or is not.
     pub fn witness(&self, url: &Url, address: Option<IpAddr>) -> Witness {
         Witness::new(self.rng_seed, url.host(), address)
     }

@@ -1,12 +1,14 @@
 //! Links to URLs, which are counted where the URL waits: `frontier.order = "backlinks"`.
 //!
-//! Decides: a link of a page to another one counts, whether the URL is new or not, but for what the page embeds or advises against. A
-//! redirect and a sitemap that a page names are no links.
-//! Links to URLs of other shards gather here, and are told after `frontier.backlinks_exchange_pages` pages, as messages of their own
-//! (Cho, Garcia-Molina, "Parallel Crawlers", 2002); what is sent as a URL counts nothing there.
-//! Invariants: memory has a bound. Counts are told in the order of their URLs, so that a crawl is the same each time.
-//! Limits: [`BYTES_MAX`] of URLs gather; then they are told sooner. Where lanes have no room they are dropped, which only lowers
-//! counts; so does the end of a run: the next one counts anew. A link counts by the URL's own text, not by its key (`visited.*`).
+//! Decides: a link from a page to another page counts, whether the URL is new or not, except embeds and links that
+//! the page advises against. Redirects and the sitemaps that a page names are not links.
+//! Links to URLs of other shards gather here. They are sent after `frontier.backlinks_exchange_pages` pages, as
+//! messages of their own (Cho, Garcia-Molina, "Parallel Crawlers", 2002). URLs that are sent as URLs do not count
+//! there.
+//! Invariants: memory is bounded. Counts are sent in the order of their URLs, so that a crawl is reproducible.
+//! Limits: at most [`BYTES_MAX`] of URLs gather; then they are sent sooner. Where lanes have no room they are
+//! dropped, which only lowers counts. The end of a run drops them, too: the next run counts from zero. A link counts
+//! by the URL's own text, not by its key (`visited.*`).
 
 use std::collections::BTreeMap;
 
@@ -19,19 +21,19 @@ use ringcrawl_base::time::Instant;
 use ringcrawl_config::{Config, ExchangeMode, UrlOrder};
 use ringcrawl_url::{Url, UrlBatch, VIA};
 
-/// Links to URLs of other shards that were found and not told yet.
+/// Links to URLs of other shards that were found and not sent yet.
 #[derive(Debug)]
 pub struct GatheredLinks {
     /// By shard: how many links to which of its URLs.
     of_shards: Vec<BTreeMap<Box<str>, u16>>,
     bytes: usize,
     pages: u32,
-    /// They are told after so many pages; 0: never.
+    /// They are sent after this many pages; 0: never.
     pages_max: u32,
 }
 
 impl GatheredLinks {
-    /// None yet, of so many shards; `None` in a crawl that counts no links.
+    /// None yet, for this many shards; `None` in a crawl that counts no links.
     pub(super) fn of(config: &Config, shards: u16) -> Option<GatheredLinks> {
         (config.frontier.order == UrlOrder::Backlinks).then(|| GatheredLinks {
             of_shards: vec![BTreeMap::new(); usize::from(shards)],
@@ -58,14 +60,14 @@ impl GatheredLinks {
         self.pages_max > 0 && (self.pages >= self.pages_max || self.bytes >= BYTES_MAX)
     }
 
-    /// What gathered for each shard that has some.
+    /// The counts gathered for each shard that has some.
     fn take(&mut self) -> Vec<(u16, UrlBatch)> {
         (self.bytes, self.pages) = (0, 0);
         let taken = (0..).zip(&mut self.of_shards).filter(|(_, links)| !links.is_empty());
         let told = taken.map(|(shard, links)| {
             let mut counts = UrlBatch::new();
             for (url, links) in std::mem::take(links) {
-                // That number is no count in a batch.
+                // That number is not a valid count in a batch.
                 counts.push(links - u16::from(links == VIA), &url);
             }
             (shard, counts)
@@ -75,7 +77,7 @@ impl GatheredLinks {
 }
 
 impl Shard {
-    /// A page links to a URL of shard `owner`, which was taken in by now if it waits here.
+    /// A page links to a URL of shard `owner`, which has been accepted by now if it waits here.
     pub(super) fn linked_by_page(&mut self, now: Instant, job: &FetchJob, url: &Url, hops: Hops, owner: u16) {
         let Some(gathered) = self.gathered_links.as_mut().filter(|_| counts(job.kind, hops)) else { return };
         if owner == self.index || !self.mode.keeps_parts() {
@@ -109,14 +111,14 @@ impl Shard {
     }
 }
 
-/// Whether what a job of this kind found is a link that counts, of a URL with these hops.
+/// Whether a URL with these hops, found by a job of this kind, is a link that counts.
 fn counts(found_by: JobKind, hops: Hops) -> bool {
     found_by == JobKind::Page && !hops.is_embed() && !hops.is_deferred() && hops.redirects() == 0
 }
 
-/// Bytes of URLs that gather in a shard.
+/// Bytes of URLs that may gather in a shard.
 const BYTES_MAX: usize = 1 << 20;
-/// What an entry takes besides its text.
+/// Memory of an entry in addition to its text.
 const ENTRY_BYTES: usize = 32;
 
 #[cfg(test)]

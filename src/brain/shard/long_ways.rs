@@ -1,22 +1,22 @@
-//! URLs that were found by a long way first: they get another chance when a short one is found.
+//! URLs that were first found by a long path: they get another chance when a short one is found.
 //!
-//! Decides: a URL keeps the way by which it was found first, and strangers choose that: behind a hundred pages of theirs somebody's
-//! home page is so deep that none of its links is followed. So what was accepted in the last quarter before `scope.depth_max` is
-//! remembered, and so is what redirects in the last quarter before `scope.redirects_max`. A link by a way that is
-//! shorter than that has it accepted once more, under its lone key, as what redirects lead back to is. A URL is
-//! remembered when it is accepted, as the short way may be found before its turn comes. A redirect is remembered when
-//! it is read: it costs nothing unless another one follows.
-//! Invariants: a key comes so once, as it is forgotten then; nothing is kept where every way is short.
-//! Limits: as many as [`RecentHashes`] holds: a flood of long ways has others forgotten. After a restart depths are
-//! known from the log, redirects are not. A page that was fetched by its long way before the short one is found is
-//! fetched twice.
+//! Decides: a URL keeps the path by which it was found first, and strangers choose that path. Behind a hundred pages
+//! of theirs somebody's home page is so deep that none of its links is followed. So the shard remembers URLs accepted
+//! in the last quarter before `scope.depth_max`, and redirects in the last quarter before `scope.redirects_max`. A
+//! link by a shorter path causes such a URL to be accepted once more, under its lone key, as the targets of redirects
+//! back are. A URL is remembered when it is accepted, as the short path may be found before the URL is fetched. A
+//! redirect is remembered when it is read: it costs nothing unless another one follows.
+//! Invariants: a key gets this chance once, as it is then forgotten; nothing is kept where every path is short.
+//! Limits: as many as [`RecentHashes`] holds: a flood of long paths evicts others. After a restart depths are known
+//! from the log, redirects are not. A page that was fetched by its long path before the short one is found is fetched
+//! twice.
 
 use super::Shard;
 use crate::hops::Hops;
 use ringcrawl_base::RecentHashes;
 use ringcrawl_url::Url;
 
-/// Keys of URLs that were found by a long way lately: so deep, or by so many redirects.
+/// Keys of URLs that were recently found by a long path: that deep, or by that many redirects.
 #[derive(Debug, Default)]
 pub struct LongWays {
     of_links: Option<RecentHashes>,
@@ -28,24 +28,25 @@ impl LongWays {
         self.of_redirects.as_ref().is_some_and(|long| long.holds(key))
     }
 
-    /// A key was accepted once more, and is not a third time.
+    /// A key was accepted once more; it is not accepted a third time.
     pub(super) fn forget(&mut self, key: u64) {
         self.of_links.iter_mut().chain(&mut self.of_redirects).for_each(|long| long.forget(key));
     }
 
-    /// The log is read, which does not say what redirected: that was for what was accepted once more.
+    /// The log has been read. It does not say what redirected; the keys served URLs that were accepted once more.
     pub(super) fn forget_redirects(&mut self) {
         self.of_redirects = None;
     }
 }
 
 impl Shard {
-    /// Whether the URL of this key may have come by a long way. Of nearly every page's links that is not even looked up.
+    /// Whether the URL of this key may have come by a long path. For the links of nearly every page this needs no
+    /// lookup.
     pub(super) fn came_long_way(&self, key: u64) -> bool {
         self.long_ways.of_links.as_ref().is_some_and(|long| long.holds(key)) || self.long_ways.has_redirected(key)
     }
 
-    /// Whether it came so, and this way to it is short.
+    /// Whether it was found by a long path, and this path to it is short.
     pub(super) fn comes_shorter(&mut self, key: u64, url: &Url, hops: Hops) -> bool {
         if !self.came_long_way(key) {
             return false;
@@ -55,7 +56,7 @@ impl Shard {
             || self.long_ways.has_redirected(key) && is_short(hops.redirects(), redirects_max)
     }
 
-    /// Whether links of what is found so are too deep, or soon would be.
+    /// Whether links of a URL found this way are too deep, or soon would be.
     pub(super) fn is_deep(&mut self, url: &Url, hops: Hops) -> bool {
         let (depth_max, _) = self.scope.way_max(url, self.sites.of(url.host()).name);
         is_long(hops.links(), depth_max)

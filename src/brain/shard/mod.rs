@@ -1,16 +1,18 @@
-//! One shard's brain: a plain value that owns its part of the web, and decides everything.
+//! One shard's brain: a plain value that owns its part of the web and makes every decision.
 //!
-//! [`Shard::handle`] takes in what happened ([`Input`]), [`Shard::poll`] says what to do ([`Effect`]), and time is an
-//! argument. The same value is driven by the pump (real sockets and files) and by the simulator (a virtual clock, a fake
-//! web, a fake disk).
+//! [`Shard::handle`] takes in what happened ([`Input`]), [`Shard::poll`] returns what to do ([`Effect`]), and time is
+//! an argument. The pump (real sockets and files) and the simulator (a virtual clock, a fake web, a fake disk) drive
+//! the same value.
 //!
-//! Decides: what is fetched and looked up, what becomes of a response, which URLs are known and where they go, what is
-//! written and in which order, when fetching waits for the disk, how an earlier run is taken up, and how a phase ends.
+//! Decides: what is fetched and looked up, what happens to a response, which URLs are known and where they go, what
+//! is written and in which order, when fetching waits for the disk, how an earlier run is resumed, and how a phase
+//! ends.
 //!
-//! Invariants: a URL is accepted at most once, or once more ([`urls`], [`long_ways`]), and over exactly once; a page's record and links are on the device before the
-//! word that it is over ([`commit`]); after [`Phase::Abort`] nothing that a fetch brings is taken in.
-//! Limits: no fetch starts, no response or message is taken in, and no earlier run is read on, while the disk is more than [`BACKLOG_BYTES_MAX`] behind; no fetch
-//! while other shards are `journal.bytes_max` behind.
+//! Invariants: a URL is accepted at most once, or once more ([`urls`], [`long_ways`]), and ends exactly once. A
+//! page's record and links are on the device before the log says that the page is done ([`commit`]). After
+//! [`Phase::Abort`] nothing that a fetch brings is taken in.
+//! Limits: while the disk is more than [`BACKLOG_BYTES_MAX`] behind, no fetch starts, no response or message is taken
+//! in, and reading of an earlier run pauses. No fetch starts while other shards are `journal.bytes_max` behind.
 
 mod allowance;
 mod answered_hosts;
@@ -85,43 +87,44 @@ pub struct Shard {
     partition: Partition,
     mode: ExchangeMode,
     scope: Scope,
-    /// Hosts at which the scope blocks nothing.
+    /// Hosts where the scope blocks nothing.
     clear_hosts: ClearHosts,
     in_flight_max: usize,
     phase: Phase,
-    /// An earlier run that is being taken up; nothing else happens meanwhile.
+    /// An earlier run that is being resumed; nothing else happens until then.
     replay: Option<Replay>,
-    /// It is read, and other shards have not said yet which sites are theirs: when to look again.
+    /// It has been read, but other shards have not claimed their sites yet: when to look again.
     settles_at: Option<Instant>,
-    /// URLs in the logs whose sites have no place in the table of owners, or are another shard's there.
+    /// URLs in the logs whose sites have no entry in the table of owners, or belong to another shard there.
     unclaimed: u64,
     contradicted: u64,
-    /// Seeds that wait for that.
+    /// Seeds that wait until the earlier run is resumed.
     seeds: Vec<Url>,
     keys: Keys,
     sites: Sites,
     visited: Table,
-    /// Visited URLs, by site.
+    /// Visited URLs per site.
     url_shares: SiteShares,
     frontier: Frontier,
     lookups: Lookups,
     in_flight: InFlight,
     readings: Readings,
     network: Network,
-    /// No fetch starts for want of space on the disk.
+    /// No fetch starts because the disk is out of space.
     is_disk_full: bool,
     budget: Arc<PageBudget>,
-    /// Where no page may be fetched for want of a place: when to look again.
+    /// When to look again, if no page may be fetched because no slot is left.
     budget_look: Option<Instant>,
-    /// What may be used of the line and the day.
+    /// The bandwidth and the hours that may be used.
     allowance: Allowance,
     reader: PageReader,
-    /// Undoes the codings of short responses.
+    /// Decodes short responses.
     decoder: Decoder,
     recent_bodies: RecentHashes,
-    /// URLs that found no room and are in the log: pages name the same ones again and again.
+    /// URLs that found no room and are in the log: pages link to the same ones again and again.
     recent_aside: RecentHashes,
-    /// Keys of URLs whose pages redirected lately, in this run; none where no cookie is kept that could change that.
+    /// Keys of URLs whose pages redirected recently, in this run; empty where no cookie is kept that could change
+    /// that.
     redirecting: Option<RecentHashes>,
     long_ways: LongWays,
     /// URLs that were sent to other shards.
@@ -130,42 +133,42 @@ pub struct Shard {
     found_links: Option<FoundLinks>,
     /// Links to URLs, where these are counted.
     gathered_links: Option<GatheredLinks>,
-    /// Links to URLs that were accepted before go the whole way: they are counted by URL or listed, or what is accepted here may
-    /// be another shard's.
+    /// Links to URLs that were accepted before are processed in full: they are counted by URL or listed, or a URL
+    /// accepted here may belong to another shard.
     follows_seen_links: bool,
-    /// Links that left the scope, where they are listed, and how many this run has written down.
+    /// Links that left the scope, where these are listed, and how many of them this run has written to the log.
     recent_external: Option<RecentHashes>,
     external: u64,
     segments: Segments,
-    /// Which records there are besides those of responses.
+    /// Which kinds of records are written in addition to responses.
     record_kinds: RecordKinds,
-    /// Bytes of responses are written down, as a budget counts them.
+    /// Bytes of responses are logged, as a budget counts them.
     counts_bytes: bool,
     lanes: Lanes,
     spool: Spool,
     log: Log,
-    /// The pages that link to what waits.
+    /// The pages that link to waiting URLs.
     vias: Vias,
     commits: Commits,
     journal_bytes_max: u64,
-    /// URLs that are asked for again, which is not written down yet: nothing is fetched before that.
+    /// URLs to fetch again that are not logged yet: nothing is fetched before that.
     reopened: Option<Reopened>,
-    /// Rests in the log would last longer by the clock of now than they were meant to: it was set back.
+    /// By the current clock, cooldowns in the log would last longer than intended: the clock was set back.
     has_longer_rests: bool,
-    /// What an earlier run had no room for, in the spool.
+    /// URLs in the spool for which an earlier run had no room.
     set_aside: VecDeque<Block>,
     /// The wall clock.
     clock: WallClock,
     backlog: DiskBacklog,
     effects: VecDeque<Effect>,
-    /// Pages told of which links were dropped.
+    /// Pages whose dropped links were reported.
     drops_told: u32,
     is_over: bool,
     report: ShardReport,
     stats: Totals,
-    /// Page URLs that are over, however they ended.
+    /// Page URLs that are done, however they ended.
     over: u64,
-    /// URLs that an earlier run knew, and those of them that wait.
+    /// URLs that an earlier run knew, and those of them that still wait.
     known: u64,
     known_waiting: u64,
     urls_lost: u64,
@@ -173,12 +176,12 @@ pub struct Shard {
     lookup_times: Vec<Duration>,
 }
 
-/// What a shard is made of.
+/// What a shard is built from.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// Which shard.
+    /// The shard's index.
     pub index: u16,
-    /// Which sites are its own.
+    /// Which sites belong to it.
     pub partition: Partition,
     /// Which links are followed.
     pub scope: Scope,
@@ -188,41 +191,41 @@ pub struct Setup {
     pub config: Arc<Config>,
     /// User-Agent of the requests.
     pub user_agent: String,
-    /// When each address may be asked again; one for all shards.
+    /// When each address may be contacted again; one for all shards.
     pub ledger: Arc<Ledger>,
-    /// Whose machines are where.
+    /// Which operator's machines are where.
     pub operators: Arc<Operators>,
-    /// What URLs are worth, where they go by ranks; one for all shards.
+    /// What URLs are worth, in a crawl ordered by ranks; one for all shards.
     pub ranks: Arc<Ranks>,
     /// URLs that are sent once, as an earlier crawl found many links to them.
     pub replicated: Replicated,
-    /// What the sites of seeds with options may cost.
+    /// Limits on the cost of sites whose seeds have options.
     pub site_bounds: Arc<SiteBounds>,
-    /// Parts of these sites that have bounds of their own.
+    /// Parts of these sites with limits of their own.
     pub site_parts: Arc<PartsBySite>,
     /// How many pages may be fetched; one for all shards.
     pub budget: Arc<PageBudget>,
     /// What earlier crawls have stored; one for all shards.
     pub earlier: Arc<EarlierCrawls>,
-    /// Name servers that can be asked.
+    /// Name servers that can be queried.
     pub name_servers: usize,
-    /// The crawl's number in the heads of its logs.
+    /// The crawl's number in the headers of its logs.
     pub crawl: u64,
-    /// The wall clock; how it was set since is [`Input::Clock`].
+    /// The wall clock; later changes arrive as [`Input::Clock`].
     pub clock: WallClock,
     /// When the run begins.
     pub begins: Instant,
     /// Whether this is the crawl's first run.
     pub is_new: bool,
-    /// URLs that are over are asked for again.
+    /// Which finished URLs are fetched again.
     pub ask_again: AskAgain,
     /// What the shard's files are at the start.
     pub files: FilesFound,
 }
 
 impl Setup {
-    /// A new crawl's first shard, whose clock stands at 0, with one name server and so many entries of a ledger. The other shards share
-    /// what it holds: they are this one, cloned, with an index of their own.
+    /// A new crawl's first shard, whose clock shows 0, with one name server and this many entries in the ledger. The
+    /// other shards share its contents: they are clones of it, each with its own index.
     pub fn new(config: Arc<Config>, partition: Partition, scope: Scope, rng_seed: u64, ledger: usize) -> Setup {
         Setup {
             index: 0,
@@ -262,7 +265,7 @@ pub struct FilesFound {
 }
 
 impl Shard {
-    /// A shard that first asks for the logs of an earlier run.
+    /// A shard that first requests the logs of an earlier run.
     pub fn new(setup: Setup) -> Result<Shard, StoreError> {
         let Setup { index, partition, scope, rng_seed, config, ledger, operators, budget, files, earlier, .. } = setup;
         let originals = config.store.originals(rng_seed, earlier);
@@ -278,7 +281,7 @@ impl Shard {
         let replay = Replay::new(owner, shards, &files.journal, files.segments);
         let replay = replay.with_again(setup.ask_again);
         let bounds_sites = config.budget.is_set() || !setup.site_bounds.is_empty();
-        // Where there are budgets and allowances, each has half of the memory.
+        // With both budgets and allowances, each gets half of the memory.
         let parts = u64::from(shards.max(1)) * if bounds_sites && config.counts_linking_sites() { 2 } else { 1 };
         let ram_bytes = config.budget.ram_bytes_max / parts;
         let allowances = LinkQuotas::new(&config, ram_bytes);
@@ -292,7 +295,7 @@ impl Shard {
         let told = config.store.records.metadata || config.store.records.failure;
         let vias_bytes_max =
             if told { config.frontier.ram_bytes_max / u64::from(shards.max(1)) / VIA_PARTS } else { 0 };
-        // What was fetched as an embed may be another page's external link.
+        // A URL that was fetched as an embed may be another page's external link.
         let lists_embeds = config.lists_external_links() && config.links.embeds != Embeds::Off;
         let follows_seen_links = gathered_links.is_some() || !config.exchange.mode.keeps_parts() || lists_embeds;
         let redirecting = (config.http.cookies == Cookies::Site).then(RecentHashes::default);
@@ -411,7 +414,7 @@ impl Shard {
         }
     }
 
-    /// The next thing to do; to be asked until there is none, and again when [`Shard::next_due`] says so.
+    /// The next thing to do. Call it until there is none, and again when [`Shard::next_due`] says so.
     pub fn poll(&mut self, now: Instant) -> Option<Effect> {
         if self.effects.is_empty() && !self.is_over {
             self.write(now);
@@ -448,8 +451,8 @@ impl Shard {
         if let Some(job) = self.next_fetch(now) {
             return Some(Effect::Fetch(job));
         }
-        // Hosts that were looked at on the way may want blocks from the spool, another shard's word or a name looked up,
-        // and URLs may be over.
+        // Hosts that were examined on the way may need blocks from the spool, a reply from another shard or a name
+        // lookup, and URLs may be done.
         self.write(now);
         let effect = self.effects.pop_front().or_else(|| self.next_message(now).map(Effect::Send));
         let effect = effect.or_else(|| self.next_query(now).map(Effect::Ask));
@@ -460,12 +463,12 @@ impl Shard {
         effect
     }
 
-    /// When to ask again although nothing came in; a time in the past for now.
+    /// When to call again even without an input; a time in the past means now.
     pub fn next_due(&self) -> Option<Instant> {
         if self.is_over || self.replay.is_some() {
             return self.settles_at.filter(|_| !self.is_over);
         }
-        // One that may not fetch waits for a place or for the disk: their end is an input.
+        // A shard that may not fetch waits for a slot or for the disk, and both end with an input.
         let fetches = match self.budget_look {
             _ if !self.may_fetch() => None,
             Some(look) => Some(look),
@@ -479,25 +482,25 @@ impl Shard {
         [fetches, lookups, late, cleared, self.lanes.next_due()].into_iter().chain(written).flatten().min()
     }
 
-    /// Whether messages of other shards are taken in now. What the disk has no time for stays with its sender, who has
-    /// a disk, too; at the end everything is taken in: the rings bound what there is.
+    /// Whether messages from other shards are taken in now. Messages that the disk has no time for stay with their
+    /// sender, which has a disk, too. At the end everything is taken in: the rings bound how much there is.
     pub fn accepts_messages(&self) -> bool {
         self.replay.is_none() && (self.phase == Phase::Close || !self.backlog.is_long())
     }
 
-    /// Whether responses are taken in now: what is found in them is to be written, and the disk may be behind. What comes
-    /// after an abort is not looked at.
+    /// Whether responses are taken in now: what is found in them must be written, and the disk may be behind.
+    /// Responses that arrive after an abort are ignored.
     pub fn accepts_responses(&self) -> bool {
         self.is_over || self.phase >= Phase::Abort || !self.backlog.is_long()
     }
 
-    /// Whether an earlier run is still being taken up: until then no message may be taken in, and it stays with its
-    /// sender, in whose journal it lies.
+    /// Whether an earlier run is still being resumed. Until then no message may be taken in; it stays with its
+    /// sender, in whose journal it is.
     pub fn is_replaying(&self) -> bool {
         self.replay.is_some()
     }
 
-    /// What the housekeeping thread asks the shard for.
+    /// What the housekeeping thread needs from the shard.
     pub fn report(&self) -> ShardReport {
         let nothing_to_do = match self.phase {
             Phase::Run => self.jobs() == 0 && self.is_drained() && self.frontier.is_idle(),
@@ -508,13 +511,13 @@ impl Shard {
         ShardReport { quiet, ..self.report }
     }
 
-    /// Counters and gauges as they are now.
+    /// The current counters and gauges.
     pub fn stats(&mut self) -> &Totals {
         let fetches = self.fetches() as u64;
         let stats = &mut self.stats;
         stats.hosts = self.frontier.hosts();
         stats.hosts_left = self.frontier.hosts_left();
-        // What is held is tried again, or counts, when more is known of the network.
+        // Held jobs are tried again, or count, when more is known about the network.
         stats.hosts_retried = u64::from(self.frontier.awaited().of(Wait::Retries)) + self.network.held() as u64;
         (stats.known_urls, stats.known_waiting, stats.over) = (self.known, self.known_waiting, self.over);
         (stats.urls_lost, stats.records_elsewhere) = (self.urls_lost, self.records_elsewhere);
@@ -532,17 +535,17 @@ impl Shard {
         stats
     }
 
-    /// What went wrong last at a host that has not done well since, with its name.
+    /// The last failure at a host that has not recovered since, with the host's name.
     pub fn trouble(&mut self) -> Option<(&str, &Trouble)> {
         self.frontier.trouble().or_else(|| self.network.trouble())
     }
 
-    /// How long lookups took that have ended since the last call.
+    /// Durations of the lookups that have ended since the last call.
     pub fn take_lookup_times(&mut self) -> impl Iterator<Item = Duration> {
         self.lookup_times.drain(..)
     }
 
-    /// Page URLs that are over since the start of this run.
+    /// Page URLs that ended since the start of this run.
     pub fn over(&self) -> u64 {
         self.over
     }
@@ -552,17 +555,17 @@ impl Shard {
         self.frontier.hosts_in_memory()
     }
 
-    /// Bytes of memory: visited set, queues, rules of robots.txt.
+    /// Bytes of memory: visited set, queues, robots.txt rules.
     pub fn ram_bytes(&self) -> (u64, u64, u64) {
         let waiting = self.frontier.ram_bytes() + self.vias.ram_bytes();
         (self.visited.bytes(), waiting, self.frontier.rules_bytes())
     }
 
-    /// The wall clock was set. What is in the log goes by the clock as it was, so what still holds is noted anew.
+    /// The wall clock was set. The log's times are by the old clock, so those that still apply are logged again.
     fn set_clock(&mut self, clock: WallClock) {
         self.clock = clock;
         self.frontier.set_clock(clock);
-        // The hours in which fetches may begin have come, or are over.
+        // The hours in which fetches may begin have started or ended.
         self.budget_look = None;
     }
 
@@ -570,7 +573,7 @@ impl Shard {
         assert!(phase >= self.phase, "{phase:?} after {:?}: phases go forward only", self.phase);
         self.phase = phase;
         if phase >= Phase::Abort && self.replay.is_some() {
-            // Nothing is lost: the next run takes it up.
+            // Nothing is lost: the next run resumes it.
             self.end();
             let note = format!("shard {}: stopped while it took up an earlier run, which is as it was", self.index);
             return self.effects.push_front(Effect::Note(note));
@@ -593,7 +596,8 @@ impl Shard {
         self.report.received += u64::from(message::is_counted(bytes));
     }
 
-    /// A robots.txt redirects to a host of another shard: that fetches it, under its host's delays, and tells what came.
+    /// A robots.txt redirects to a host of another shard: that shard fetches it, under its host's delays, and replies
+    /// with the result.
     fn receive_robots(&mut self, now: Instant, from: u16, kind: MessageKind, bytes: &[u8]) {
         let _stage = stage::enter(Stage::Frontier);
         let is_read = match kind {
@@ -621,17 +625,17 @@ impl Shard {
         Some(message)
     }
 
-    /// Whether everything found for other shards is theirs, and no block is on its way back.
+    /// Whether other shards have received everything found for them, and no block is being read back.
     fn is_drained(&self) -> bool {
         self.lanes.is_drained() && self.spool.is_quiet() && !self.frontier.has_robots_answers()
     }
 }
 
-/// The pages that link to what waits take so small a part of what that may take itself, besides it.
+/// The pages that link to waiting URLs may take one part in this many of the memory of those URLs, in addition to it.
 const VIA_PARTS: u64 = 16;
-/// A site has at most so many times as many URLs as there is room for.
+/// A site may have at most this many times as many URLs as there is free room.
 pub const URL_TIMES_FREE: u64 = 15;
-/// Places in which the URLs of sites are counted.
+/// Slots in which the URLs of sites are counted.
 const URL_SHARE_PLACES: usize = 1 << 16;
 /// Spool files are deleted whole, so small ones give space back sooner.
 const SPOOL_FILE_BYTES_MAX: u64 = 64 << 20;

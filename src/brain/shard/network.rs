@@ -1,16 +1,16 @@
-//! What a shard sees of the network, and the failures for which it may be to blame.
+//! What a shard sees of the network, and the failures that the network may have caused.
 //!
-//! Decides: a failure that an outage could explain is held back: its job stays in flight until the breaker
+//! Decides: a failure that an outage could explain is held back. Its job stays in flight until the breaker
 //! (`control::Breaker`) says that failures of its time count, or that there is an outage. What an outage explains is
-//! undone: it ends as [`Failure::Aborted`], which costs neither URL nor host a try. So is a response that was cut off.
-//! A host that asked to be left alone is, all the same.
-//! While there is an outage nothing is fetched but a few probes ([`PROBES_MAX`]): the next that wait, hosts that have
-//! answered before first. Where sites answer and names alone are out of reach, only lookups wait.
-//! A fetch that failed gives its place back meanwhile: or a page of links to thousands of sites that are not there would fill
-//! all places, and nobody could be asked whose answer clears them.
-//! Invariants: what is held ends once; while an outage lasts nothing is held.
-//! Limits: lookups and responses that are held keep their places in flight, and so do failures beyond [`HELD_FREE_MAX`];
-//! [`SITE_ENDS_MAX`] ends are kept for the breaker, the newest.
+//! undone: it ends as [`Failure::Aborted`], which costs neither URL nor host a try. The same holds for a response
+//! that was cut off. A host that asked to be left alone is left alone in any case.
+//! During an outage nothing is fetched except a few probes ([`PROBES_MAX`]): the next that wait, hosts that have
+//! answered before first. Where sites answer and only names are out of reach, only lookups wait.
+//! A failed fetch gives its slot back while it is held. Otherwise a page of links to thousands of nonexistent sites
+//! would fill all slots, and no site could be fetched whose answer clears them.
+//! Invariants: each held job ends once; nothing is held while an outage lasts.
+//! Limits: held lookups and responses keep their slots, and so do failures beyond [`HELD_FREE_MAX`]; the newest
+//! [`SITE_ENDS_MAX`] ends are kept for the breaker.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -35,7 +35,7 @@ use ringcrawl_url::{AddressClass, Url, address_class, owner_of};
 /// How a request ended, as evidence of whether the network works.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SiteEnd {
-    /// Whose evidence it is.
+    /// The witness.
     pub witness: Witness,
     /// When the request began.
     pub began: Instant,
@@ -43,17 +43,18 @@ pub struct SiteEnd {
     pub reply: SiteReply,
 }
 
-/// Who says whether the network works: what one of them can make cheaply is one witness.
+/// A witness of whether the network works: everything that one party can create cheaply is one witness.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Witness {
-    /// A hash of the domain by the ICANN section of the Public Suffix List ([`owner_of`]): below a private suffix names are free.
+    /// A hash of the domain by the ICANN section of the Public Suffix List ([`owner_of`]): names below a private
+    /// suffix are free.
     pub owner: u64,
-    /// A hash of the address block, an IPv4 /24 or an IPv6 /48, of a global address; 0: not known, or no global one.
+    /// A hash of the address block, an IPv4 /24 or an IPv6 /48, of a global address; 0: unknown, or not global.
     pub block: u64,
 }
 
 impl Witness {
-    /// Of a request to a host at an address.
+    /// The witness of a request to a host at an address.
     pub fn new(rng_seed: u64, host: &str, address: Option<IpAddr>) -> Witness {
         let is_global = |address: &IpAddr| address_class(*address) == AddressClass::Global;
         let block = address.filter(is_global).map_or(0, |address| match address {
@@ -63,7 +64,7 @@ impl Witness {
         Witness { owner: xxh3_64_with_seed(owner_of(host).as_bytes(), rng_seed), block }
     }
 
-    /// Whether two have an owner or an address block in common.
+    /// Whether the two share an owner or an address block.
     pub fn is_one_with(self, other: Witness) -> bool {
         self.owner == other.owner || self.block != 0 && self.block == other.block
     }
@@ -72,69 +73,70 @@ impl Witness {
 /// Whether a site answered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SiteReply {
-    /// It did, whatever it said.
+    /// It did, whatever the response.
     Answered,
-    /// It did not, and its host had answered the last time, in this run or an earlier one.
+    /// It did not, but its host had answered the last time, in this run or an earlier one.
     FellSilent,
     /// It did not, and its host is not known to have answered the last time.
     Silent,
 }
 
-/// What a shard counts of the network.
+/// What a shard counts about the network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NetworkReport {
-    /// Answers of name servers that say where a name is, or that it is nowhere.
+    /// Answers of name servers that give an address, or say that there is none.
     pub dns_heard: u64,
-    /// Queries of lookups that came to silence, SERVFAIL or REFUSED. Those of probes are not counted.
+    /// Queries of lookups that ended in silence, SERVFAIL or REFUSED. Those of probes are not counted.
     pub dns_failed: u64,
     /// SERVFAIL, REFUSED and the like.
     pub dns_errors: u64,
     /// Requests for which the proxy could not be reached.
     pub proxy_unreachable: u64,
-    /// When the oldest failure ended that is held; `NEVER`: none is.
+    /// When the oldest held failure ended; `NEVER` if none is held.
     pub held_since: Instant,
-    /// The same for names that no server told of.
+    /// The same for names that no server answered.
     pub names_held_since: Instant,
-    /// Whether a host has something to do, now or later.
+    /// Whether a host has work, now or later.
     pub has_work: bool,
 }
 
 /// The network as this shard knows it.
 #[derive(Debug, Default)]
 pub(super) struct Network {
-    /// What is held, oldest first: failed lookups, and everything else.
+    /// Held jobs, oldest first: failed lookups, and everything else.
     held_names: VecDeque<HeldEnd>,
     held: VecDeque<HeldEnd>,
-    /// Those that have no place in flight any more.
+    /// Those that have no slot any more.
     held_free: usize,
-    /// What these take, in bytes.
+    /// The memory of these, in bytes.
     held_free_bytes: usize,
     /// The jobs of both.
     held_jobs: IntSet,
-    /// What an outage keeps from us.
+    /// What an outage cuts us off from.
     pub(super) out_of_reach: OutOfReach,
-    /// When the last outage was over, of sites and of names.
+    /// When the last outage ended, for sites and for names.
     sites_down_until: Instant,
     names_down_until: Instant,
     cleared: Cleared,
     pub(super) probes: Probes,
     pub(super) answered: AnsweredHosts,
-    /// Those of them that have not answered since: they are tried last in an outage, which may be of their own making.
+    /// Those of them that have not answered since: they are tried last in an outage, which they may have caused.
     fell_silent: AnsweredHosts,
-    /// Hosts that were left alone in an earlier run, while that is taken up: some of them because they did not answer.
+    /// Hosts that were left alone in an earlier run, while that run is being resumed: some of them because they did
+    /// not answer.
     doubtful: AnsweredHosts,
     site_ends: VecDeque<SiteEnd>,
     proxy_unreachable: u64,
     /// The log says why fetching waits.
     pub(super) told: bool,
-    /// The failure that was held last, and of which host.
+    /// The failure that was held last, and its host.
     last_held: Option<(Box<str>, Trouble)>,
 }
 
-/// What is tried during an outage.
+/// What to try during an outage.
 #[derive(Debug, Default)]
 pub(super) struct Probes {
-    /// So many jobs may start.
+    /// This many jobs may start.
     wanted: usize,
     in_flight: Vec<u64>,
 }
@@ -149,7 +151,7 @@ impl Probes {
         self.wanted > 0
     }
 
-    /// This job is one.
+    /// This job is a probe.
     pub(super) fn begin(&mut self, job: u64) {
         self.wanted = self.wanted.saturating_sub(1);
         self.in_flight.push(job);
@@ -166,16 +168,16 @@ struct HeldEnd {
     ended: Instant,
     job: Rc<FetchJob>,
     result: Result<Box<Transaction>, Failure>,
-    /// It has no place in flight any more.
+    /// It has no slot any more.
     is_free: bool,
 }
 
-/// What becomes of a job that ended.
+/// What happens to a job that ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Blame {
-    /// No outage explains it: it counts.
+    /// No outage explains it, so it counts.
     Counts,
-    /// An outage does.
+    /// An outage explains it.
     Outage,
     /// It is not known yet.
     Open,
@@ -191,18 +193,19 @@ impl Network {
         self.last_held.as_ref().filter(|_| self.held() > 0).map(|(host, trouble)| (&**host, trouble))
     }
 
-    /// Those of them that have no place in flight.
+    /// Those of them that have no slot.
     pub(super) fn held_free(&self) -> usize {
         self.held_free
     }
 
-    /// A host is told of in the log of an earlier run, before its URLs are.
+    /// An earlier run's log names a host, before it names the host's URLs.
     pub(super) fn asked_for_rest(&mut self, host: &str) {
         self.doubtful.note_host(host);
     }
 
-    /// A URL of an earlier run ended with a response, or because nobody answered. URLs come in the order in which they were
-    /// found, which is nearly that in which a host was asked for them: what the last one says holds.
+    /// A URL of an earlier run ended with a response, or because its host did not answer. URLs come in the order in
+    /// which they were found, which is nearly the order in which their host was asked for them. So the last one
+    /// counts.
     pub(super) fn was_answered(&mut self, url: &Url, was_answered: Option<bool>) {
         match was_answered {
             Some(true) if !self.doubtful.contains_host(url.host()) => self.answered.note(url),
@@ -211,7 +214,7 @@ impl Network {
         }
     }
 
-    /// All of an earlier run is known.
+    /// The earlier run has been read completely.
     pub(super) fn is_taken_up(&mut self) {
         self.doubtful = AnsweredHosts::default();
     }
@@ -230,7 +233,7 @@ impl Network {
         };
         match phase {
             _ if !may_be_outage(result) => Blame::Counts,
-            // The next run tries it anew.
+            // The next run tries it again.
             Phase::Drain => Blame::Outage,
             Phase::Abort | Phase::Close => Blame::Counts,
             Phase::Run if is_down || down_until > Instant::ZERO && began <= down_until => Blame::Outage,
@@ -238,14 +241,14 @@ impl Network {
         }
     }
 
-    /// Whether any ended so long ago that it counts.
+    /// Whether any held job ended so long ago that it counts.
     pub(super) fn has_cleared(&self) -> bool {
         let Cleared { sites, names } = self.cleared;
         let is_cleared = |held: &VecDeque<HeldEnd>, until| held.front().is_some_and(|held| held.ended <= until);
         is_cleared(&self.held_names, sites.min(names)) || is_cleared(&self.held, sites)
     }
 
-    /// The next that ended so long ago that it counts.
+    /// The next held job that ended so long ago that it counts.
     fn take_cleared(&mut self) -> Option<HeldEnd> {
         let Cleared { sites, names } = self.cleared;
         let take = |held: &mut VecDeque<HeldEnd>, until| {
@@ -255,7 +258,7 @@ impl Network {
         self.is_held_no_more(taken)
     }
 
-    /// The next that is held, of lookups alone or of all.
+    /// The next held job, of lookups only or of all.
     fn take_held(&mut self, of_names_alone: bool) -> Option<HeldEnd> {
         let of_others = |held: &mut VecDeque<HeldEnd>| if of_names_alone { None } else { held.pop_front() };
         let taken = self.held_names.pop_front().or_else(|| of_others(&mut self.held));
@@ -274,12 +277,12 @@ impl Network {
 }
 
 impl Shard {
-    /// Whether what job `id` came to is held back or waits to be read, with its response if there is one.
+    /// Whether the result of job `id` is held back or waits to be read, with its response if there is one.
     pub fn holds_back(&self, id: u64) -> bool {
         self.network.held_jobs.contains(&id) || self.readings.has_waiting(id)
     }
 
-    /// What the breaker asks for.
+    /// What the breaker needs.
     pub fn network_report(&self) -> NetworkReport {
         let oldest = |held: &VecDeque<HeldEnd>| held.front().map_or(Instant::NEVER, |held| held.ended);
         let names_held_since = oldest(&self.network.held_names);
@@ -294,31 +297,31 @@ impl Shard {
         }
     }
 
-    /// Takes what sites have said since the last call, oldest first.
+    /// Takes the ends of requests to sites since the last call, oldest first.
     pub fn take_site_ends(&mut self) -> impl Iterator<Item = SiteEnd> {
         self.network.site_ends.drain(..)
     }
 
-    /// Failures of this time and before count.
+    /// Failures up to this time count.
     pub(super) fn clear(&mut self, now: Instant, cleared: Cleared) {
         self.network.cleared = cleared;
         self.count_cleared(now);
     }
 
-    /// Counts what is cleared, as much as fits into a turn: each may be the last try of its URL, of which there is a record.
-    /// At the end nothing else has a turn.
+    /// Counts what is cleared, as much as fits into a turn: each may be the last try of its URL, which writes a
+    /// record. At the end nothing else needs the turn.
     pub(super) fn count_cleared(&mut self, now: Instant) {
         let count_max = if self.phase == Phase::Run { CLEARED_MAX } else { usize::MAX };
         for _ in 0..count_max {
             let Some(held) = self.network.take_cleared() else { break };
-            // For how long it was held says nothing of its host.
+            // How long it was held says nothing about its host.
             let job = FetchJob { ended: Some(held.ended), ..(*held.job).clone() };
             self.count(now, &job, held.result);
         }
     }
 
-    /// An outage begins or ends, or keeps something else from us. What is held of that, and what ends while it lasts or began before
-    /// its end, is undone.
+    /// An outage begins or ends, or cuts us off from something else. This undoes the held jobs that it concerns, and
+    /// those that end while it lasts or began before its end.
     pub(super) fn set_outage(&mut self, now: Instant, out_of_reach: OutOfReach) {
         let before = std::mem::replace(&mut self.network.out_of_reach, out_of_reach);
         if before == out_of_reach {
@@ -340,14 +343,14 @@ impl Shard {
         self.abort_lookups(now);
     }
 
-    /// What is held, or only what is of names, is tried again, as if it had not been tried.
+    /// Held jobs, or only those of names, are tried again as if they had not been tried.
     pub(super) fn undo_held(&mut self, now: Instant, of_names_alone: bool) {
         while let Some(held) = self.network.take_held(of_names_alone) {
             self.undo(now, &held.job, &held.result);
         }
     }
 
-    /// So many things that wait are to be tried.
+    /// This many waiting jobs should be tried.
     pub(super) fn probe(&mut self, count: usize) {
         let Network { out_of_reach, probes, .. } = &mut self.network;
         if *out_of_reach > OutOfReach::Nothing {
@@ -358,8 +361,8 @@ impl Shard {
         }
     }
 
-    /// Brings a host to the front that answered the last time, or that answered before, if any is ready: it says more of the
-    /// network than one that may be dead.
+    /// Brings a ready host to the front, if there is one, that answered the last time or else that answered before:
+    /// it says more about the network than one that may be dead.
     pub(super) fn choose_probe(&mut self, now: Instant) {
         let Network { answered, fell_silent, .. } = &self.network;
         if !self.frontier.prefer(now, |host| answered.contains_host(host) && !fell_silent.contains_host(host)) {
@@ -378,7 +381,7 @@ impl Shard {
         }
     }
 
-    /// A job ended: what it says of the network, and what becomes of it.
+    /// A job ended: what it says about the network, and what happens to it.
     pub(super) fn judge(
         &mut self,
         now: Instant,
@@ -416,9 +419,9 @@ impl Shard {
     fn note_site(&mut self, job: &FetchJob, began: Instant, result: &Result<Box<Transaction>, Failure>, blame: Blame) {
         self.network.proxy_unreachable += u64::from(matches!(result, Err(Failure::ProxyUnreachable)));
         let reply = match result {
-            // Also where it was cut off, or told to end.
+            // Even if it was cut off or told to end.
             Ok(_) | Err(Failure::Hurried) => SiteReply::Answered,
-            // They say nothing of the site, or both.
+            // They say nothing about the site, or both.
             Err(
                 Failure::AddressForbidden
                 | Failure::PortForbidden
@@ -447,7 +450,7 @@ impl Shard {
         self.network.note(SiteEnd { witness, began, reply });
     }
 
-    /// Writes down why fetching waits, once an outage, or that it does not any more: who reads the logs is to know.
+    /// Logs why fetching waits, once per outage, or that it no longer waits, for readers of the logs.
     pub(super) fn tell_outage(&mut self, now: Instant, why: Option<(&FetchJob, Failure)>) {
         if self.network.told == why.is_some() {
             return;
@@ -462,7 +465,7 @@ impl Shard {
         self.commits.note(now);
     }
 
-    /// A failure that is no try of its host, or is not known to be one.
+    /// A failure that is not a try of its host, or not known to be one.
     fn uncounted(&self, now: Instant, job: &FetchJob, failure: Failure) -> Trouble {
         let origin = (job.kind != JobKind::Resolve).then(|| (job.url.scheme(), job.url.port()));
         let detail = job.told.clone().unwrap_or_default();
@@ -470,7 +473,7 @@ impl Shard {
         Trouble { asked: job.kind, origin, cause, detail, tries: 0, tries_max: 0, seconds, again: None }
     }
 
-    /// How a job ended counts.
+    /// Counts how a job ended.
     fn count(&mut self, now: Instant, job: &FetchJob, result: Result<Box<Transaction>, Failure>) {
         if result.is_err() && may_be_outage(&result) && !matches!(result, Err(Failure::ProxyUnreachable)) {
             self.network.answered.forget(&job.url);
@@ -478,7 +481,7 @@ impl Shard {
         self.conclude(now, job, result);
     }
 
-    /// A job is to be tried again, as if it had not been tried.
+    /// A job is tried again as if it had not been tried.
     fn undo(&mut self, now: Instant, job: &FetchJob, result: &Result<Box<Transaction>, Failure>) {
         if let Err(failure) = result
             && self.network.out_of_reach > OutOfReach::Nothing
@@ -496,7 +499,7 @@ impl Shard {
     }
 }
 
-/// Whether an outage could explain it: no answer, or one that was cut off.
+/// Whether an outage could explain the result: no answer, or a truncated one.
 fn may_be_outage(result: &Result<Box<Transaction>, Failure>) -> bool {
     match result {
         Ok(transaction) => {
@@ -506,19 +509,20 @@ fn may_be_outage(result: &Result<Box<Transaction>, Failure>) -> bool {
     }
 }
 
-/// What a job takes whose failure is held.
+/// Memory of a job whose failure is held.
 fn held_bytes(job: &FetchJob) -> usize {
     job.url.as_str().len() + HELD_BYTES
 }
 
-/// Failures that are counted in one turn: four milliseconds at worst.
+/// Failures counted in one turn: four milliseconds at worst.
 const CLEARED_MAX: usize = 256;
-/// So many failures that are held need no place, of so many bytes: more than come between two looks of the breaker.
+/// Held failures up to this number and this many bytes need no slot: more than arrive between two looks of the
+/// breaker.
 const HELD_FREE_MAX: usize = 4_096;
 pub(crate) const HELD_FREE_BYTES_MAX: usize = 8 << 20;
-/// A job without its URL, with its addresses and what holds it.
+/// Memory of a job whose failure is held: its addresses and its entry, without its URL.
 const HELD_BYTES: usize = 1_024;
-/// Ends of requests that are kept for the breaker, between two of its looks.
+/// Ends of requests that are kept for the breaker between two looks.
 const SITE_ENDS_MAX: usize = 32;
-/// Probes of a shard at once: one of them may wait for a dead host.
+/// Probes in flight on a shard: one of them may wait for a dead host.
 pub(super) const PROBES_MAX: usize = 3;

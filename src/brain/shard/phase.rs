@@ -1,22 +1,22 @@
-//! What a crawl is doing, and what a shard tells the housekeeping thread of itself.
+//! What a crawl is doing, and what a shard reports about itself to the housekeeping thread.
 
-/// What a crawl is doing. It goes forward only.
+/// What a crawl is doing. It only goes forward.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 #[repr(u8)]
 pub enum Phase {
     /// Fetching.
     #[default]
     Run = 0,
-    /// No new fetches; those in flight end, what was found is handed over.
+    /// No new fetches; those in flight finish, and what was found is handed over.
     Drain = 1,
     /// What fetches in flight bring is left to the next run; what was found is handed over.
     Abort = 2,
-    /// Everything is handed over: write all and end.
+    /// Everything has been handed over: write all of it and end.
     Close = 3,
 }
 
 impl Phase {
-    /// The phase with this number; [`Phase::Close`] for those that are none.
+    /// The phase with this number; [`Phase::Close`] for an unknown number.
     pub fn from_number(number: u8) -> Phase {
         match number {
             0 => Phase::Run,
@@ -27,19 +27,19 @@ impl Phase {
     }
 }
 
-/// What the question whether the crawl is over is answered from.
+/// The facts that decide whether the crawl is done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ShardReport {
-    /// Nothing is left to do until something comes in.
+    /// Nothing is left to do until an input arrives.
     pub quiet: bool,
     /// Messages sent to other shards.
     pub sent: u64,
-    /// Messages received from other shards and worked off.
+    /// Messages received from other shards and processed.
     pub received: u64,
 }
 
 impl ShardReport {
-    /// The report of a shard that something waits for: it is not quiet before it has taken that in.
+    /// The report of a shard with waiting input: it is not quiet before it has taken that in.
     #[must_use]
     pub fn with_waiting(self, waits: bool) -> ShardReport {
         ShardReport { quiet: self.quiet && !waits, ..self }

@@ -1,11 +1,12 @@
-//! Long responses, which are read beside the shard: who is next.
+//! Long responses, which are read in parallel with the shard: which one is next.
 //!
-//! Decides: the one whose site has had the least reading time lately, with what its own is likely to take, by the bytes that it
-//! has and claims. So sites whose few bytes become many wait for each other, and pages of others pass them. Who has waited
-//! [`WAIT_PARTS`] times as long as it is behind goes first all the same.
-//! Invariants: what waits or is begun is so until it is taken out, once.
-//! Limits: [`READINGS_MAX`] are begun at once, so that what they come to is not more than is taken in. What
-//! [`SITES_MAX`] sites have had is known; a training of dictionaries counts for the reading that it holds up.
+//! Decides: the response whose site has had the least reading time lately, including the time that this response is
+//! likely to take, by the bytes that it has and claims. So sites whose few bytes expand into many wait for each
+//! other, and pages of other sites pass them. A response that has waited [`WAIT_PARTS`] times as long as it is behind
+//! goes first in any case.
+//! Invariants: a response stays waiting or begun until it is taken out, once.
+//! Limits: [`READINGS_MAX`] begin at once, so that no more results are produced than are taken in. The reading time
+//! of [`SITES_MAX`] sites is known. The training of a dictionary counts for the reading that it delays.
 
 use ringcrawl_base::time::{Duration, Instant};
 use ringcrawl_base::{IntMap, IntSet};
@@ -18,11 +19,11 @@ use crate::transaction::Transaction;
 /// Long responses of a shard.
 #[derive(Debug)]
 pub struct Readings {
-    /// As they came.
+    /// In order of arrival.
     waiting: Vec<Waiting>,
     waiting_jobs: IntSet,
     begun: Vec<Begun>,
-    /// When the last one ended: they are read one after the other.
+    /// When the last one ended: they are read one after another.
     last_ended: Instant,
     /// Reading time of sites, and of all; halved when these have had [`LATELY`].
     had: IntMap<Duration, SiteKey>,
@@ -59,12 +60,12 @@ impl Default for Readings {
 }
 
 impl Readings {
-    /// Those that wait, and those begun.
+    /// The number of waiting and begun responses.
     pub fn len(&self) -> usize {
         self.waiting.len() + self.begun.len()
     }
 
-    /// Whether so many wait that their sites have to share what slow sites share.
+    /// Whether the queue is so long that the waiting sites must share what slow sites share.
     pub fn is_long(&self) -> bool {
         self.waiting.len() >= READINGS_LONG
     }
@@ -79,7 +80,7 @@ impl Readings {
         self.begun.len() < READINGS_MAX
     }
 
-    /// The response to `job`, whose request has ended now, is to be read.
+    /// The response to `job`, whose request has just ended, must be read.
     pub fn push(&mut self, now: Instant, job: FetchJob, site: SiteKey, transaction: Box<Transaction>) {
         let response = &transaction.response;
         let bytes = http::claimed_bytes(&response.headers, &response.body).max(response.body.len() as u64);
@@ -88,9 +89,9 @@ impl Readings {
         self.waiting.push(Waiting { job, transaction, since: now, site, estimate });
     }
 
-    /// The next one that waits.
+    /// The next waiting response.
     pub fn pop(&mut self) -> Option<(FetchJob, Box<Transaction>)> {
-        // All wait on, so the order among them changes by what their sites have had alone.
+        // All keep waiting, so their order changes only by the time that their sites have had.
         let behind = |waiting: &Waiting| {
             let had = self.had.get(&waiting.site).copied().unwrap_or_default();
             (had + waiting.estimate) * WAIT_PARTS + waiting.since.since(Instant::ZERO)
@@ -101,7 +102,7 @@ impl Readings {
         Some((job, transaction))
     }
 
-    /// The response of job `id` of `site` was given out.
+    /// The response of job `id` of `site` was handed out.
     pub fn begin(&mut self, now: Instant, job: u64, site: SiteKey) {
         self.begun.push(Begun { job, since: now, site });
     }
@@ -127,17 +128,17 @@ impl Readings {
     }
 }
 
-/// A row of so many that wait to be read is long: some seconds at worst.
+/// A queue of this length is long: some seconds at worst.
 const READINGS_LONG: usize = 16;
-/// Readings begun at once: one is read, and the next is ready.
+/// Readings begun at once: one is being read, and the next is ready.
 const READINGS_MAX: usize = 2;
 /// Sites whose reading time is known: more than send long responses at one time, 64 KiB a shard.
 const SITES_MAX: usize = 1 << 12;
-/// Reading time that counts.
+/// Total reading time after which all reading times are halved.
 const LATELY: Duration = Duration::from_secs(32);
-/// What is left of less is forgotten.
+/// When less than this is left, it is forgotten.
 const LITTLE: Duration = Duration::from_millis(1);
 /// A second of reading is worth four minutes of waiting.
 const WAIT_PARTS: u32 = 256;
-/// Decoded and looked through for links.
+/// Speed of decoding and searching for links.
 const BYTES_PER_MICROSECOND: u64 = 100;

@@ -1,8 +1,8 @@
-//! How an earlier run is taken up: its logs are read before anything else happens.
+//! How a shard resumes an earlier run: it reads its logs before anything else happens.
 //!
-//! Decides: every URL that was accepted is known again; what is not over waits, in the order of acceptance. What was set aside
-//! gets another chance, and what other shards may not have is sent to them again, under its number. What is missing or damaged
-//! is told, in URLs.
+//! Decides: every accepted URL is known again; those that are not done wait, in the order of acceptance. URLs that
+//! were set aside get another chance. What other shards may not have received is sent to them again, under its
+//! number. What is missing or damaged is reported as a number of URLs.
 
 use super::{DiskOp, Effect, Shard};
 use crate::exchange::Batch;
@@ -16,7 +16,7 @@ use ringcrawl_base::time::{Duration, Instant};
 use ringcrawl_url::{Found, Site, Url, UrlBatch};
 
 impl Shard {
-    /// Asks for the next piece of an earlier run's logs; `false` when there is none.
+    /// Requests the next piece of an earlier run's logs; `false` when there is none.
     pub(super) fn read_log(&mut self) -> bool {
         let Some((file, position)) = self.replay.as_ref().and_then(Replay::next_read) else { return false };
         self.disk(DiskOp::ReadLog { file, position });
@@ -30,8 +30,8 @@ impl Shard {
         self.replay_on(now);
     }
 
-    /// Goes on with that piece for as long as the disk keeps up: what waits goes to the spool, and a megabyte of a log may
-    /// hold a hundred of them.
+    /// Continues with that piece for as long as the disk keeps up: waiting URLs go to the spool, and a megabyte of a
+    /// log may expand to a hundred megabytes of them.
     pub(super) fn replay_on(&mut self, now: Instant) {
         while !self.backlog.is_long()
             && let Some(mut replay) = self.replay.take_if(|replay| replay.has_piece())
@@ -55,7 +55,8 @@ impl Shard {
         }
     }
 
-    /// Takes up the run when its logs are read and all shards have claimed their sites. That is looked for, as it happens once.
+    /// Resumes the run when its logs are read and all shards have claimed their sites. It polls for this, as it
+    /// happens only once.
     pub(super) fn settle(&mut self, now: Instant) {
         if self.settles_at.is_none_or(|at| at > now) {
             return;
@@ -67,7 +68,7 @@ impl Shard {
         }
     }
 
-    /// A URL in a log is its shard's: so is its site.
+    /// A URL in a shard's log belongs to that shard, and so does its site.
     fn claim(&mut self, host: &str, shard: u16) {
         let Some(owners) = self.partition.owners() else { return };
         match owners.claim(Site::of(host).hash, shard) {
@@ -77,7 +78,7 @@ impl Shard {
         }
     }
 
-    /// Why sites cannot be where earlier runs had them, where that is so.
+    /// Why sites cannot stay where earlier runs had them, if that is so.
     fn why_owners_differ(&self) -> Option<String> {
         match (self.unclaimed, self.contradicted) {
             (0, 0) => None,
@@ -92,7 +93,7 @@ impl Shard {
         }
     }
 
-    /// Everything is read.
+    /// The earlier run has been read completely.
     fn take_up(&mut self, now: Instant) {
         let Some(replay) = self.replay.take() else { return };
         self.network.is_taken_up();
@@ -115,7 +116,7 @@ impl Shard {
         }
         notes.extend(found.notes());
         self.effects.extend(notes.into_iter().map(|note| Effect::Note(format!("shard {index}: {note}"))));
-        // By this clock from now on: the next run would let them begin once more.
+        // From here on the current clock applies; otherwise the next run would start these cooldowns again.
         if std::mem::take(&mut self.has_longer_rests) {
             self.frontier.set_clock(self.clock);
         }
@@ -124,7 +125,7 @@ impl Shard {
         self.sow(now);
     }
 
-    /// Writes down which URLs are asked for again, before any of them is over again; not more at once than a commit is to hold.
+    /// Logs which URLs are fetched again, before any of them ends again; not more at once than a commit should hold.
     pub(super) fn note_reopened(&mut self, now: Instant) {
         while let Some(reopened) = self.reopened.as_mut().filter(|_| !self.log.has_many_ends()) {
             let Some(url) = reopened.next() else {
@@ -158,7 +159,7 @@ impl Shard {
                 }
                 self.known_waiting += u64::from(!is_over);
                 if let Some(cost) = cost {
-                    // What is asked for again is counted then.
+                    // The cost of a URL that is fetched again is counted at that time.
                     let cost = if is_over { cost } else { Cost { seconds: cost.seconds, ..Cost::default() } };
                     let site = self.site_key(&url);
                     self.frontier.replayed(&url, site, cost);
@@ -180,31 +181,32 @@ impl Shard {
             ReplayStep::Link(link) => {
                 self.frontier.linked(link);
             }
-            // What was accepted comes first: these must not take its room. There may be more of them than memory holds.
+            // Accepted URLs come first: these must not take their room. There may be more of them than fit in memory.
             ReplayStep::Aside(batch) => {
                 let batch = without_external(batch);
                 if batch.is_empty() {
                     return;
                 }
-                // A site may have nothing but these, and its links from now on are to come here as before.
+                // A site may have only these, and its links must come here as before.
                 if self.partition.owners().is_some() {
                     let urls = batch.iter().filter_map(|(_, text)| Url::from_canonical(text).ok());
                     urls.for_each(|url| self.claim(url.host(), self.index));
                 }
                 self.set_aside.push_back(self.spool.write(batch.as_bytes(), batch.len() as u32));
             }
-            // The crawl's own: what made fetching wait.
+            // The crawl's own note: what made fetching wait.
             ReplayStep::Host(note) if note.host.is_empty() => self.network.told = !note.health.troubles.is_empty(),
             ReplayStep::Host(note) => {
-                // It may have been asked for the robots.txt of others alone.
+                // It may have been fetched only for the robots.txt of other hosts.
                 let origin = note.origin();
                 let name = origin.as_ref().map_or(&*note.host, |origin| origin.host());
                 self.claim(name, self.index);
-                // A clock that was set back between two runs makes no rest longer than it was meant to be.
+                // A clock that was set back between two runs makes no cooldown longer than intended.
                 let seconds = self.clock.seconds(now);
                 let left = Duration::from_secs(note.left(seconds));
                 self.has_longer_rests |= note.until_seconds.saturating_sub(seconds) > note.lasts_seconds;
-                // A rest that is over, or a delay that its robots.txt asks for, says nothing against an answer of it.
+                // A cooldown that has ended, or a delay that its robots.txt asks for, is no evidence against an
+                // answer from it.
                 if !left.is_zero() {
                     self.network.asked_for_rest(name);
                 }
@@ -226,8 +228,8 @@ impl Shard {
         }
     }
 
-    /// A URL is known again. Room is no question here: what was accepted stays accepted, also when `visited.urls_max` is
-    /// less than it was.
+    /// A URL is known again. Room does not matter here: accepted URLs stay accepted even when `visited.urls_max` is
+    /// lower than before.
     fn remember(&mut self, now: Instant, url: &Url, ticket: Ticket, is_over: bool) {
         let key = self.keys.key(url);
         let site = self.site_key(url);
@@ -242,8 +244,9 @@ impl Shard {
             false => self.long_ways.forget(key),
         }
         self.note_redirects(url, hops);
-        // It was accepted once more: the page of its key led here, its own redirects led back to it, or it was found
-        // by a shorter way. Where no page did, this keeps what was set aside before from coming twice.
+        // It was accepted a second time: the page of its key led here, its own redirects led back to it, or it was
+        // found by a shorter path. If no page led here, this keeps a URL that was set aside before from being
+        // accepted twice.
         let has_place = !is_new || !self.keys.are_urls() && is_target(ticket.depth);
         if has_place {
             let is_alone = self.visited.insert_anyway(self.keys.lone_key(url));
@@ -255,14 +258,14 @@ impl Shard {
         }
     }
 
-    /// The next of what was set aside is to come back.
+    /// Reads back the next block of URLs that were set aside.
     fn reconsider_next(&mut self) {
         if let Some(block) = self.set_aside.pop_front() {
             self.spool.read(block, ReadFor::SetAside);
         }
     }
 
-    /// What was set aside gets another chance. What finds no room again stands in the log already.
+    /// URLs that were set aside get another chance. Those that find no room again are already in the log.
     pub(super) fn reconsider(&mut self, now: Instant, batch: &UrlBatch) {
         for Found { via, depth, url } in batch.found() {
             let Ok(url) = Url::from_canonical(url) else { continue };
@@ -273,9 +276,9 @@ impl Shard {
             }
             let lone_key = self.keys.lone_key(&url);
             match seen {
-                // The page of its key may have led here, and is known, or redirects led back to its own.
+                // The page of its key may have led here and is known, or redirects led back to its own.
                 Seen::Before => drop(self.accept(now, lone_key, &url, (via, depth))),
-                // The same one may come again.
+                // The same URL may come again.
                 Seen::New if self.keys.are_urls() => {}
                 Seen::New => {
                     let site = self.site_key(&url);
@@ -290,7 +293,7 @@ impl Shard {
     }
 }
 
-/// What waits for room, without what left the scope: that is for `boot`, once the crawl is over.
+/// What waits for room, without the links that left the scope: those are for `boot`, once the crawl is done.
 fn without_external(batch: UrlBatch) -> UrlBatch {
     let is_external = |depth: u16| depth == Hops::EXTERNAL.bits();
     if !batch.iter().any(|(depth, _)| is_external(depth)) {
@@ -303,7 +306,7 @@ fn without_external(batch: UrlBatch) -> UrlBatch {
     rest
 }
 
-/// Between two looks whether all shards have read their logs.
+/// Interval between two checks whether all shards have read their logs.
 const SETTLE_PAUSE: Duration = Duration::from_millis(5);
 
 /// Whether a redirect led to a URL with these bits of its `Hops`.

@@ -1,11 +1,11 @@
-//! Links between sites, which are counted where the site is that they lead to.
+//! Links between sites, which are counted on the shard of the site that they lead to.
 //!
-//! Decides: a link to a URL in the scope, of another site than its page's, counts, whether the URL is new or not; so does a redirect.
-//! What the finder has told lately it does not tell again. Each that told of another linking site is written down, so that counts
-//! hold over restarts.
-//! Limits: what was found since the last commit, and what was on its way to another shard, is lost with a kill: sites may have fewer
-//! pages before others then, until they are linked to again. Advice (nofollow) does not travel with links to other hosts, so these
-//! count, too.
+//! Decides: a link counts if it leads to a URL in the scope and to another site than its page's, whether the URL is
+//! new or not. Redirects count, too. The finder does not report again what it has reported recently. Each report of
+//! another linking site is logged, so that counts survive restarts.
+//! Limits: a kill loses what was found since the last commit and what was on its way to another shard. Sites may then
+//! have fewer pages ahead of others until they are linked to again. Advice (nofollow) does not travel with links to
+//! other hosts, so these count, too.
 
 use super::Shard;
 use crate::backlinks::SiteLink;
@@ -16,14 +16,14 @@ use ringcrawl_base::time::Instant;
 use ringcrawl_config::ExchangeMode;
 use ringcrawl_url::{SiteKey, Url};
 
-/// What a shard needs to count them; `None` in a shard that counts none.
+/// What a shard needs to count them; `None` in a shard that does not count them.
 #[derive(Debug, Default)]
 pub struct FoundLinks {
     told: RecentHashes,
 }
 
 impl FoundLinks {
-    /// Where they are counted.
+    /// For a shard of a crawl that counts them.
     pub(super) fn of(allowances: &LinkQuotas) -> Option<FoundLinks> {
         allowances.are_set().then(FoundLinks::default)
     }

@@ -1,4 +1,4 @@
-//! The brain of one shard of two, where disk and rings fail it.
+//! The brain of one shard of two, with a disk and rings that fail.
 
 mod clocks;
 mod faults;
@@ -29,15 +29,15 @@ struct Rig {
     shard: Shard,
     logs: Logs,
     blocks: Vec<(crate::spool::Block, Vec<u8>)>,
-    /// Blocks come back with another bit.
+    /// Blocks come back with a flipped bit.
     damages_blocks: bool,
-    /// The ring to the other shard takes what is sent.
+    /// The ring to the other shard accepts messages.
     has_room: bool,
     sent: Vec<Vec<u8>>,
     fetches: Vec<FetchJob>,
     /// Long responses that were read.
     readings: usize,
-    /// What people were told.
+    /// Notes for the operator.
     notes: Vec<String>,
     /// Segments that were closed.
     closed: usize,
@@ -158,7 +158,7 @@ impl Rig {
         DiskEnd::Done { spare: None, bytes }
     }
 
-    /// URLs from the other shard, as that sends them.
+    /// URLs from the other shard, in the form in which it sends them.
     fn receive(&mut self, number: u64, urls: &[&str]) {
         let mut batch = UrlBatch::new();
         urls.iter().for_each(|url| assert!(batch.push(0, url)));
@@ -212,7 +212,7 @@ fn what_was_not_handed_over_is_read_back_however_much_it_is() {
     rig.run(Instant::ZERO);
     rig.enter(Phase::Close);
     assert_eq!((rig.end.as_ref(), rig.journaled()), (Some(&Ok(())), urls));
-    // The next runs send them once more, and note them no second time.
+    // The next runs send them again, but do not log them again.
     let mut next = Rig::new(config(|_| {}), rig.logs);
     for _ in 0..2 {
         next.enter(Phase::Close);
@@ -251,7 +251,7 @@ fn a_block_that_is_not_what_was_written_ends_the_run() {
     }
 }
 
-/// What an earlier run has spent is counted again from its logs.
+/// The spending of an earlier run is counted again from its logs.
 #[test]
 fn budgets_hold_over_restarts() {
     let name = names(0).next().unwrap_or_default();
@@ -267,7 +267,7 @@ fn budgets_hold_over_restarts() {
         let mut rig = Rig::new(config(budget), logs);
         (0..4).for_each(|page| rig.seed(&Url::parse(&format!("http://{name}/{run}/{page}")).expect("a URL")));
         let mut now = Instant::ZERO;
-        // A page and its robots.txt in each of the first runs; then all that waits.
+        // A page and its robots.txt in each of the first runs; then everything that waits.
         let fetches = if run < 2 { 2 } else { 100 };
         for _ in 0..fetches {
             now = now + Duration::from_secs(60);
@@ -288,8 +288,8 @@ fn budgets_hold_over_restarts() {
     assert!(bytes.len() == 3 && bytes.iter().all(|bytes| *bytes > 20), "{bytes:?}");
 }
 
-/// Links between sites are counted where the site is that they lead to, and that holds over restarts.
-/// A page whose links are dropped is named, with what they were beyond and how many they were; of many pages the first ones are.
+/// A page whose links are dropped is reported, with the limit that they exceeded and their number. Of many pages only
+/// the first ones are reported.
 #[test]
 fn dropped_links_are_told_with_page_key_and_number() {
     let host = names(0).next().unwrap_or_default();
@@ -320,6 +320,7 @@ fn dropped_links_are_told_with_page_key_and_number() {
     );
 }
 
+/// Links between sites are counted on the shard of the site that they lead to, even across restarts.
 #[test]
 fn linking_sites_are_counted_and_told() {
     let (mut own, mut others) = (names(0), names(1));
@@ -355,7 +356,7 @@ fn linking_sites_are_counted_and_told() {
     let header = Header { kind: MessageKind::SiteLinks, number: 1, acknowledged: 0, batch: 0, durable: 0 };
     rig.shard.handle(now, Input::Received { from: 1, bytes: header.with(&bytes) });
     assert_eq!(rig.shard.frontier.counted(site(&linked)), (4, 0));
-    // The other one is told of its own, once.
+    // The other shard gets its own, once.
     let told = rig
         .sent
         .iter()
@@ -381,7 +382,7 @@ fn linking_sites_are_counted_and_told() {
     assert_eq!(off.logs[&LogFile::Ends].len(), bytes, "what is known is not written again");
 }
 
-/// A crawl with a full visited set, resumed again and again: nobody loses a place, and nothing is noted twice.
+/// A crawl with a full visited set, resumed repeatedly: no URL loses its place, and none is logged twice.
 #[test]
 fn what_was_accepted_stays_so_and_what_was_set_aside_is_noted_once() {
     let full = || config(|config| config.visited.urls_max = 20);
@@ -389,9 +390,9 @@ fn what_was_accepted_stays_so_and_what_was_set_aside_is_noted_once() {
     let own: Vec<Url> = names(0).take(100).map(|name| Url::parse(&format!("http://{name}/")).expect("a URL")).collect();
     let texts: Vec<&str> = own.iter().map(Url::as_str).collect();
     first.receive(1, &texts);
-    // Pages name the same links again and again.
+    // Pages link to the same URLs again and again.
     first.receive(2, &texts);
-    // Seeds are given to every run and need no note.
+    // Seeds are given to every run and need no log entry.
     own.iter().for_each(|url| first.seed(url));
     first.enter(Phase::Close);
     let noted = |rig: &Rig| {
@@ -408,15 +409,15 @@ fn what_was_accepted_stays_so_and_what_was_set_aside_is_noted_once() {
     // With a lower limit than before, too.
     let mut smaller = Rig::new(config(|config| config.visited.urls_max = 4), first.logs.clone());
     assert_eq!(smaller.counts(), (10, 10));
-    // With room, those that were set aside are accepted, and noted as that.
+    // With room, those that were set aside are accepted, and logged as accepted.
     let mut larger = Rig::new(config(|_| {}), first.logs);
     assert_eq!(larger.counts(), (100, 100));
     larger.enter(Phase::Close);
     assert_eq!(noted(&larger), (100, own.len() - 10));
 }
 
-/// Sites that are given to shards as they come: one that is full gets no more of them, and what it has set aside is its own when the crawl
-/// goes on, also where no link crosses.
+/// Sites that are assigned to shards as they are found: a full shard gets no more of them. What it has set aside is
+/// its own when the crawl is resumed, even where no link crosses.
 #[test]
 fn a_full_shard_is_given_no_site_and_keeps_its_own() {
     let settled = |mode, urls_max, logs, waiting: [u64; 2]| {
@@ -438,13 +439,14 @@ fn a_full_shard_is_given_no_site_and_keeps_its_own() {
     let other = Url::parse("http://other.test/").expect("a URL");
     assert_eq!(full.shard.partition.shard_of(&other), 1, "however much that has to do");
     full.enter(Phase::Close);
-    // The other shard would get what nobody has claimed.
+    // The other shard would get unclaimed sites.
     let mut next = settled(ExchangeMode::Firewall, 200, full.logs, [1_000, 0]);
     next.run(Instant::ZERO + Duration::from_secs(1));
     assert_eq!(next.counts(), (11, 11));
 }
 
-/// A site has fifteen sixteenths of the room, also over a restart; what is beyond waits in the log, and others come in.
+/// A site may use fifteen sixteenths of the room, even across a restart; the rest waits in the log, and other sites
+/// get in.
 #[test]
 fn a_site_leaves_room_for_the_urls_of_others() {
     let bounded = || config(|config| config.visited.urls_max = 320);
@@ -465,8 +467,7 @@ fn a_site_leaves_room_for_the_urls_of_others() {
     assert_eq!(resumed.counts(), (155, 155), "others have room");
 }
 
-/// A fetch that ends after the word to abort: its links would go into a batch that nobody sends any more, and its page
-/// would be over.
+/// A fetch that ends after the abort: its links would go into a batch that is never sent, and its page would be done.
 #[test]
 fn what_a_fetch_brings_after_the_abort_is_left_to_the_next_run() {
     let name = names(0).next().unwrap_or_default();
@@ -491,7 +492,7 @@ fn what_a_fetch_brings_after_the_abort_is_left_to_the_next_run() {
     assert_eq!(Rig::new(config(|_| {}), rig.logs).counts(), (1, 1), "the next run fetches it again");
 }
 
-/// While the disk is busy with the end of a run, a lookup that wants another query is nobody's business.
+/// While the disk is busy with the end of a run, a lookup that wants another query is ignored.
 #[test]
 fn a_lookup_in_flight_at_the_end_makes_no_shard_busy() {
     let mut rig = Rig::new(config(|_| {}), Logs::new());
@@ -509,7 +510,7 @@ fn a_lookup_in_flight_at_the_end_makes_no_shard_busy() {
     assert_eq!(rig.shard.next_due(), None);
 }
 
-/// Logs may take a while to read; who wants an end at once does not wait for that, and the next run has it all.
+/// Logs may take a while to read. An abort does not wait for that, and the next run has all of it.
 #[test]
 fn an_abort_does_not_wait_for_an_earlier_run_to_be_read() {
     let mut first = Rig::new(config(|_| {}), Logs::new());
@@ -526,7 +527,7 @@ fn an_abort_does_not_wait_for_an_earlier_run_to_be_read() {
         };
         rig.enter(phase);
         assert_eq!(rig.end, is_over.then_some(Ok(())), "{phase:?}");
-        // What comes after its end is nobody's business.
+        // What comes after its end is ignored.
         let end = rig.disk(op);
         rig.shard.handle(Instant::ZERO, Input::Disk(end));
         rig.run(Instant::ZERO);
@@ -559,7 +560,8 @@ fn a_challenge_is_noted_with_the_end() {
     }
 }
 
-/// A host without an address fails; asked for again it waits, also in the runs after that, until its end is written.
+/// A host without an address fails. When it is fetched again it waits, also in the runs after that, until its end is
+/// logged.
 #[test]
 fn what_failed_is_asked_for_again_when_that_is_wanted() {
     let name = names(0).next().unwrap_or_default();
@@ -582,7 +584,7 @@ fn what_failed_is_asked_for_again_when_that_is_wanted() {
     let mut again = Rig::starting(reachable(), first.logs.clone(), true);
     again.run(Instant::ZERO);
     assert_eq!((again.counts(), again.fetches.len()), ((1, 1), 0), "not before its delay");
-    // Killed before a commit, the run leaves all as it was; after one, its URL waits.
+    // A run that is killed before a commit leaves everything as it was; after a commit, its URL waits.
     assert_eq!(again.logs, first.logs);
     again.run(later);
     assert_eq!(again.fetches.len(), 1, "robots.txt first");
@@ -603,8 +605,8 @@ fn what_came_with_the_word_to_close_is_written() {
     assert_eq!(rig.shard.report(), ShardReport { quiet: true, sent: 0, received: 2 });
 }
 
-/// What a host has asked for outlives the run, and the usual delay is kept between the last request of one run and the first
-/// of the next.
+/// A delay that a host asked for outlives the run, and the usual delay is kept between the last request of one run
+/// and the first of the next.
 #[test]
 fn delays_outlive_a_run() {
     let names: Vec<String> = names(0).take(3).collect();
@@ -621,7 +623,8 @@ fn delays_outlive_a_run() {
         first.seed(&Url::parse(&format!("http://{name}/")).expect("a URL"));
     }
     first.run(Instant::ZERO);
-    // Each is asked for its robots.txt at once: the first asks to be left alone, the second for a delay, the third for nothing.
+    // The robots.txt of each is fetched at once: the first asks to be left alone, the second asks for a delay, the
+    // third for nothing.
     for job in std::mem::take(&mut first.fetches) {
         let end = match names.iter().position(|name| name == job.url.host()) {
             Some(0) => response(&job, 503, "Retry-After: 60\r\n", ""),
@@ -642,6 +645,6 @@ fn delays_outlive_a_run() {
     }
     let at = |name: &String| asked.get(name).copied();
     assert_eq!([at(&names[1]), at(&names[2])], [Some(20), Some(1)]);
-    // Whole seconds in the log, so a second or two later.
+    // The log has whole seconds, so a second or two later.
     assert!(at(&names[0]).is_some_and(|seconds| (60..=62).contains(&seconds)), "{asked:?}");
 }

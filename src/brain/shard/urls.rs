@@ -1,6 +1,6 @@
-//! URLs that are found: in scope? whose? seen before? And those that are over.
+//! URLs that are found: in scope? whose? seen before? And URLs that are done.
 //!
-//! A link's way: scope → owner (`route`) → another shard's lane (`exchange`), or: seen before? (`visited`) → log →
+//! A link's path: scope → owner (`route`) → another shard's lane (`exchange`), or: seen before? (`visited`) → log →
 //! queue of its host (`frontier`).
 
 use super::{Effect, Shard};
@@ -16,15 +16,15 @@ use ringcrawl_config::ExchangeMode;
 use ringcrawl_url::{Found, HashedUrls, Site, SiteKey, Url, UrlBatch, VIA};
 
 impl Shard {
-    /// The links of a response are found; what is another site's is so far off-site.
+    /// Takes in the links of a response, with the off-site distance of those that lead to another site.
     ///
-    /// Most were accepted before, which one question to the visited set tells of all. Such a link was in scope then, and is this
-    /// shard's own; it counts for its site, and nothing more is done for it.
+    /// Most were accepted before. One query to the visited set finds all of these. Such a link was in scope at that
+    /// time and belongs to this shard; it counts for its site, and needs no further work.
     pub(super) fn found_by(&mut self, now: Instant, job: &FetchJob, links: &HashedUrls) {
         let page_site = self.sites.of(job.url.host()).name;
         let (page_key, via) = (self.keys.site(page_site), Some(job.url.as_str()));
         let is_of_embed = Hops::from_bits(job.depth).is_embed();
-        // What led to a robots.txt is not known.
+        // It is unknown what led to a robots.txt.
         let least = if job.kind == JobKind::Robots { self.scope.least_offsite(page_site) } else { 0 };
         let keys = self.keys.of_links(links);
         let seen = if self.follows_seen_links { vec![false; keys.len()] } else { self.are_seen(&keys) };
@@ -34,7 +34,7 @@ impl Shard {
         for ((depth, bytes), ((fingerprint, key), is_seen)) in links.raw().zip(hashes.zip(seen)) {
             let hops = Hops::from_bits(depth);
             let is_seen = is_seen && !hops.is_seed() && !self.came_long_way(*key);
-            // Most links stay at the page's host.
+            // Most links stay on the page's host.
             if is_seen && is_at(bytes, job.url.origin()) || url.read_canonical(bytes).is_err() {
                 continue;
             }
@@ -52,7 +52,7 @@ impl Shard {
             };
             let owner = match self.owner(&url, hops) {
                 Ok(owner) => owner,
-                // What a page embeds is no page to begin with, and no crawled page links to what an embed links to.
+                // An embed is not a page in the first place, and no crawled page links to what an embed links to.
                 Err(outside) => {
                     if hops.is_seed() && led_outside.is_none() {
                         led_outside = Some((url.clone(), outside));
@@ -64,7 +64,7 @@ impl Shard {
                 }
             };
             self.stats.links_crossing += u64::from(owner != self.index);
-            // To embed is not to link: images of half the web lie at a few hosts.
+            // An embed is not a link: images of half the web lie on a few hosts.
             if !is_at_host && !hops.is_embed() {
                 self.linked(now, page_key, &url, owner);
             }
@@ -79,7 +79,8 @@ impl Shard {
         }
     }
 
-    /// A seed, or what one redirects to, leads to what is out of scope: the crawl may have nothing else of it. Told with what mends that.
+    /// A seed, or the target of a seed's redirect, leads out of scope: the crawl may get nothing else from it. The
+    /// note says how to fix that.
     fn led_outside(&mut self, job: &FetchJob, target: &Url, outside: Outside) {
         self.stats.seeds_led_outside += 1;
         if self.stats.seeds_led_outside > LED_OUTSIDE_TOLD {
@@ -107,15 +108,15 @@ impl Shard {
         }
     }
 
-    /// Whether each of these keys is that of a URL which was accepted.
+    /// Whether each of these keys belongs to an accepted URL.
     pub(super) fn are_seen(&self, keys: &[u64]) -> Vec<bool> {
         let _stage = stage::enter(Stage::Visited);
         self.visited.contains_each(keys)
     }
 
-    /// The sites of seeds are exempt from allowances, also while waiting URLs of theirs are read.
+    /// The sites of seeds are exempt from allowances, even while their waiting URLs are read.
     pub(super) fn want(&mut self, seeds: &[Url]) {
-        // Before all owners are known, none is asked for: what is sown is wanted then.
+        // Before all owners are known, sites have none: seeds are marked as wanted when they are sown.
         for seed in seeds.iter().filter(|_| self.partition.is_settled()) {
             let site = self.sites.of(seed.host());
             if self.partition.shard_of_known(seed, site) == self.index {
@@ -124,8 +125,8 @@ impl Shard {
         }
     }
 
-    /// Seeds are found as links are, once it is known what earlier runs knew. One that finds no room is not noted: it is
-    /// given to the next run, too.
+    /// Takes in seeds as it does links, once the URLs of earlier runs are known. A seed that finds no room is not
+    /// logged, because the next run gets it again.
     pub(super) fn sow(&mut self, now: Instant) {
         if self.replay.is_none() {
             for seed in std::mem::take(&mut self.seeds) {
@@ -136,7 +137,7 @@ impl Shard {
         }
     }
 
-    /// The key and the bits of `Hops` of what was found, if it is in scope and to be fetched here.
+    /// The key and the bits of `Hops` of a found URL, if it is in scope and belongs to this shard.
     pub(super) fn key_if_ours(&mut self, now: Instant, url: &Url, (via, depth): Way<'_>) -> Option<(u64, u16)> {
         let hops = Hops::from_bits(depth);
         let owner = self.owner(url, hops).ok()?;
@@ -144,7 +145,7 @@ impl Shard {
         Some((self.keys.key(url), depth))
     }
 
-    /// Whose it is, if it is in scope.
+    /// The owner, if the URL is in scope.
     fn owner(&mut self, url: &Url, hops: Hops) -> Result<u16, Outside> {
         let _stage = stage::enter(Stage::Exchange);
         let site = self.sites.of(url.host());
@@ -169,8 +170,8 @@ impl Shard {
         Ok(self.partition.shard_of_found(url, site, self.index))
     }
 
-    /// The bits of `Hops` of what was found, if it is to be fetched here; what becomes of what is another shard's,
-    /// `exchange.mode` says.
+    /// The bits of `Hops` of a found URL, if it belongs to this shard; `exchange.mode` decides what happens to
+    /// another shard's URL.
     pub(super) fn keep_or_send(
         &mut self,
         now: Instant,
@@ -194,9 +195,9 @@ impl Shard {
             ExchangeMode::CrossOver => return Some(hops.deferred().bits()),
             ExchangeMode::Independent => return Some(hops.bits()),
         }
-        // What a redirect leads to has a place of its own where keys are not URLs.
+        // The target of a redirect has an entry of its own where keys are not URLs.
         let batch = (owner, self.lanes.open_batch(owner));
-        // One by a long way is not to keep the same by a short one back.
+        // A URL found by a long path must not hold back the same URL found by a short one.
         let fingerprint = if self.is_deep(url, hops) { !fingerprint } else { fingerprint };
         if hops.redirects() == 0 && self.sent.is_again(fingerprint, batch) {
             self.stats.links_sent_before += 1;
@@ -207,8 +208,8 @@ impl Shard {
         None
     }
 
-    /// A link left the scope: it may be a seed of the next round. The same one comes again and again; whoever reads the log
-    /// knows that.
+    /// A link left the scope: it may be a seed of the next round. The same link occurs again and again; readers of
+    /// the log allow for duplicates.
     fn note_external(&mut self, now: Instant, url: &Url, fingerprint: u64) {
         let Some(recent) = &mut self.recent_external else { return };
         if recent.is_again(fingerprint) {
@@ -228,12 +229,13 @@ impl Shard {
     pub(super) fn receive_urls(&mut self, now: Instant, batch: &UrlBatch) {
         let _stage = stage::enter(Stage::Url);
         self.stats.exchanged_in += batch.len() as u64;
-        // All of them known or not: it is ours from now on.
+        // Whether they are all known or not: the site is ours from now on.
         self.commits.note(now);
         let keys = self.keys.of_batch(batch);
         let seen = self.are_seen(&keys);
         let (mut url, mut via) = (Url::unwritten(0), None);
-        // Which sites link to them is not looked at. What was found within a tenth of a second is mostly of few.
+        // Which sites link to them is not checked. The URLs found within a tenth of a second mostly belong to few
+        // sites.
         let linker = self.keys.site(&format!("batch {}", self.stats.exchanged_in));
         self.frontier.begin_strangers_links(linker);
         for ((depth, bytes), (key, is_seen)) in batch.raw().zip(keys.into_iter().zip(seen)) {
@@ -254,15 +256,15 @@ impl Shard {
         self.frontier.end_links();
     }
 
-    /// Whether the page of this key has redirected lately, and another answer of it may be otherwise.
+    /// Whether the page of this key has redirected recently, so that another response of it may differ.
     pub(super) fn has_redirected(&self, key: u64) -> bool {
         self.redirecting.as_ref().is_some_and(|recent| recent.holds(key))
     }
 
-    /// A page redirects to an address that has been taken for one that is known, and is had nowhere but there: it gets a place
-    /// of its own. That is what has the page's own key, as `/d/index.html` sends to `/d/`, or a server gives out a
-    /// session; and, where cookies are kept, what has redirected itself, as servers send a client around until it returns their
-    /// cookie (RFC 6265): this is asked once more, and no third time.
+    /// A page redirects to an address that was taken for a known one but is available only there: it gets an entry of
+    /// its own. Such a target has the page's own key, as when `/d/index.html` redirects to `/d/`, or a server assigns
+    /// a session. Where cookies are kept, it is also a page that has itself redirected, as servers redirect a client
+    /// until it returns their cookie (RFC 6265). This page is fetched once more, but not a third time.
     pub(super) fn redirected(&mut self, now: Instant, job: &FetchJob, target: &Url) {
         let hops = Hops::from_bits(job.depth).redirect();
         let depth = self.scope.way(hops, target.site(), job.url.site());
@@ -285,7 +287,7 @@ impl Shard {
         }
     }
 
-    /// A page's URL is over, for good.
+    /// A page's URL is done, for good.
     pub(super) fn note_over(&mut self, now: Instant, end: End) {
         let _stage = stage::enter(Stage::Journal);
         self.log.end(end);
@@ -311,7 +313,8 @@ impl Shard {
         self.keys.site(self.sites.of(url.host()).name)
     }
 
-    /// Takes a URL in, if it was not seen before, the visited set has room, and its site is within its share of that.
+    /// Accepts a URL if it was not seen before, the visited set has room, and its site is within its share of that
+    /// room.
     pub(super) fn accept(&mut self, now: Instant, key: u64, url: &Url, (via, depth): Way<'_>) -> Seen {
         if Hops::from_bits(depth).is_seed() {
             // A seed may have been found before.
@@ -327,7 +330,7 @@ impl Shard {
             false => key,
         };
         let (free, visited) = (self.visited.room(), self.visited.len());
-        // While there is much room nobody can be over a share, and a duplicate's site need not be known.
+        // While there is much room, no site can exceed its share, and the site of a duplicate need not be known.
         let site = self.url_shares.may_be_over(visited, free).then(|| self.site_key(url));
         let is_over = site.is_some_and(|site| free > 0 && !self.url_shares.may_take(site, free));
         let seen = {
@@ -364,12 +367,12 @@ impl Shard {
 /// How a URL was found: by which page, if that is known, and the bits of its `Hops`.
 pub(super) type Way<'a> = (Option<&'a str>, u16);
 
-/// Whether a canonical URL is one of this origin.
+/// Whether a canonical URL belongs to this origin.
 fn is_at(url: &[u8], origin: &str) -> bool {
     url.strip_prefix(origin.as_bytes()).is_some_and(|rest| rest.starts_with(b"/"))
 }
 
-/// Links that left the scope which a shard writes down in one run; the others are counted.
+/// Links that left the scope which a shard logs in one run; the others are counted.
 const EXTERNAL_MAX: u64 = 20_000_000;
-/// Seeds that lead out of scope and are told, of a shard.
+/// Seeds leading out of scope that a shard reports.
 const LED_OUTSIDE_TOLD: u64 = 1_000;

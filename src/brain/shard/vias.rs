@@ -1,11 +1,13 @@
-//! Which pages linked to the URLs that wait: their records are to say so.
+//! Which pages linked to the waiting URLs, for the records of these.
 //!
-//! Decides: a queue holds no byte more for it. What a page links to gets its numbers in a row, so its URL is kept once for that
-//! row, beside the queues; rows lie one after another in chunks of [`CHUNK_BYTES`], which go when all that they tell of is over.
-//! Rows as bytes, with numbers as in `log`: what the row begins behind the one before it, URLs in it, length and text of the page.
+//! Decides: queues hold no extra byte for this. The URLs that a page links to get consecutive numbers, so its URL is
+//! kept once for that row of numbers, apart from the queues. Rows lie one after another in chunks of [`CHUNK_BYTES`];
+//! a chunk is freed when all URLs that it covers are done.
+//! A row as bytes, with numbers as in `log`: the gap between its first number and the row before it, the number of
+//! its URLs, length and text of the page.
 //! Invariants: rows come in the order of numbers and do not overlap.
-//! Limits: a sixteenth of what queues may hold; beyond that the oldest chunks go, and records of what they tell of say nothing.
-//! The log says it of all.
+//! Limits: a sixteenth of what queues may hold. Beyond that the oldest chunks are dropped, and records of their URLs
+//! name no page. The log names it for all.
 
 use std::collections::VecDeque;
 
@@ -21,7 +23,7 @@ pub struct Vias {
     bytes_max: usize,
 }
 
-/// URLs with numbers in a row, and the page that links to them.
+/// URLs with consecutive numbers, and the page that links to them.
 #[derive(Debug, Default)]
 struct Row {
     first: u64,
@@ -32,21 +34,21 @@ struct Row {
 #[derive(Debug, Default)]
 struct Chunk {
     first: u64,
-    /// Behind its last row.
+    /// The number after its last row.
     next: u64,
-    /// URLs of its rows that are not over.
+    /// URLs of its rows that are not done.
     left: u64,
     rows: Vec<u8>,
 }
 
 impl Vias {
-    /// None, and room for `bytes_max` bytes; 0: nothing is kept.
+    /// Empty, with room for `bytes_max` bytes; 0: nothing is kept.
     pub fn new(bytes_max: usize) -> Vias {
         Vias { chunks: VecDeque::new(), open: Row::default(), bytes: 0, bytes_max }
     }
 
-    /// The URL of this number, which is higher than all before, is linked to by `page`. What is no text for a record is not kept,
-    /// nor what a log says in another order.
+    /// The URL of this number, which is higher than all before, is linked to by `page`. Text that does not fit in a
+    /// record is not kept, nor is anything that a log has out of order.
     pub fn note(&mut self, number: u64, page: &str) {
         let next = match self.open.count {
             0 => self.chunks.back().map_or(0, |chunk| chunk.next),
@@ -75,7 +77,7 @@ impl Vias {
         str::from_utf8(page).ok()
     }
 
-    /// The URL of this number is over: no record of it comes any more.
+    /// The URL of this number is done: no further record of it follows.
     pub fn over(&mut self, number: u64) {
         if self.open.holds(number) {
             self.close();
@@ -93,7 +95,7 @@ impl Vias {
         }
     }
 
-    /// Memory that is held.
+    /// Memory in use.
     pub fn ram_bytes(&self) -> u64 {
         self.bytes as u64
     }
@@ -103,7 +105,7 @@ impl Vias {
         self.chunks.partition_point(|chunk| chunk.first <= number).checked_sub(1)
     }
 
-    /// The open row is over; the next one begins empty.
+    /// The open row is complete; the next one begins empty.
     fn close(&mut self) {
         let mut row = std::mem::take(&mut self.open);
         if row.count > 0 {
@@ -163,7 +165,7 @@ impl Chunk {
     }
 }
 
-/// A row is looked for from the front: a chunk has some thirty.
+/// Rows are searched from the front: a chunk has some thirty.
 const CHUNK_BYTES: usize = 2_048;
 
 #[cfg(test)]
@@ -173,7 +175,8 @@ mod tests {
     use super::*;
     use ringcrawl_base::Rng;
 
-    /// Rows of all lengths, with gaps, over in any order; each URL has the page that it was noted with until it is over.
+    /// Rows of all lengths, with gaps, done in any order; each URL has the page that it was noted with until it is
+    /// done.
     #[test]
     fn agrees_with_a_map() {
         let (mut rng, mut vias, mut twin) = (Rng::new(9), Vias::new(1 << 30), BTreeMap::new());
@@ -215,12 +218,12 @@ mod tests {
         assert_eq!((none.of(0), none.ram_bytes()), (None, 0));
         vias.note(10_000, "http://a.test/\r\nvia: x");
         assert_eq!(vias.of(10_000), None);
-        // A damaged log may have numbers twice.
+        // A damaged log may repeat numbers.
         vias.note(9_500, "http://b.test/");
         assert_eq!(vias.of(9_500), Some("http://a.test/4750"));
     }
 
-    /// What it takes of memory for a URL that waits, where a page has six links that are new.
+    /// Memory per waiting URL, where a page has six new links.
     #[test]
     fn a_waiting_url_takes_few_bytes_more() {
         let (mut rng, mut vias) = (Rng::new(5), Vias::new(1 << 30));

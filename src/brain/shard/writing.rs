@@ -1,4 +1,4 @@
-//! What the disk is given, what came of it, and how the run ends.
+//! What the disk receives, its results, and how the run ends.
 //!
 //! Invariants: nothing is written after the first failure; a run that ends well has everything on the device.
 
@@ -9,7 +9,7 @@ use ringcrawl_base::stage::{self, Stage};
 use ringcrawl_base::time::Instant;
 use ringcrawl_url::UrlBatch;
 
-/// What the disk has been given and has not done.
+/// Operations that the disk has received and not completed.
 #[derive(Debug, Default)]
 pub struct DiskBacklog {
     ops: u64,
@@ -34,16 +34,16 @@ impl DiskBacklog {
 }
 
 impl Shard {
-    /// Gives the disk something to do.
+    /// Queues an operation for the disk.
     pub(super) fn disk(&mut self, op: DiskOp) {
         self.backlog.ops += 1;
         self.backlog.bytes += op.bytes();
         self.effects.push_back(Effect::Disk(op));
     }
 
-    /// Hands out what is to be written by now.
+    /// Issues the writes that are due.
     pub(super) fn write(&mut self, now: Instant) {
-        // Blocks of waiting URLs go to the spool while an earlier run is taken up, not after it.
+        // Blocks of waiting URLs go to the spool while an earlier run is resumed, not afterwards.
         self.write_spool();
         if self.replay.is_some() {
             return;
@@ -60,7 +60,8 @@ impl Shard {
         }
     }
 
-    /// The end, when everything is written and on the device. What other shards sent meanwhile is, too.
+    /// The end, once everything is written and on the device. Messages that arrive from other shards until then are,
+    /// too.
     pub(super) fn end_when_written(&mut self, now: Instant) -> Option<Effect> {
         self.segments.close();
         self.write(now);
@@ -81,7 +82,7 @@ impl Shard {
         self.effects.push_back(Effect::End(Ok(())));
     }
 
-    /// The shard cannot go on: what is on disk is all there will be.
+    /// The shard cannot continue: what is on disk is all there will be.
     pub(super) fn fail(&mut self, why: String) {
         self.end_for(format!("the store stopped: {why}"));
     }
@@ -125,8 +126,8 @@ impl Shard {
         }
     }
 
-    /// A block of the spool is back. One that is not what was written ends the run: its URLs are lost to it, and those
-    /// for other shards are counted and would be waited for. They are in the logs.
+    /// A block of the spool was read back. A block that differs from what was written ends the run: its URLs are lost
+    /// to the run, and those for other shards are counted and would be waited for. They are in the logs.
     fn block_read(&mut self, now: Instant, block: Block, bytes: Vec<u8>) {
         let Some(purpose) = self.spool.finished_read(block) else {
             panic!("{block:?} came back and was not asked for")

@@ -16,7 +16,7 @@ pub struct Table {
     urls_max: u64,
 }
 
-/// What an insertion found.
+/// The result of an insertion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Seen {
     /// It was not there and is now.
@@ -47,11 +47,11 @@ impl Table {
         if self.insert_anyway(fingerprint) { Seen::New } else { Seen::Before }
     }
 
-    /// Adds `fingerprint`, also to a full set; whether it was new.
+    /// Adds `fingerprint`, also to a full set. Returns whether it was new.
     pub fn insert_anyway(&mut self, fingerprint: u64) -> bool {
         let fingerprint = fingerprint.max(1);
         let part = &mut self.parts[(fingerprint >> 56) as usize];
-        // Before the search, so that there is one: a duplicate may make a part grow one entry early.
+        // Before the search, so that there is only one: a duplicate may make a part grow one entry early.
         if (part.len + 1) * 5 > part.slots.len() * 4 {
             part.grow();
         }
@@ -68,8 +68,8 @@ impl Table {
         self.parts[(fingerprint >> 56) as usize].find(fingerprint).is_ok()
     }
 
-    /// Whether each of `fingerprints` is there. The first slots of a group are read before any is looked at, so that
-    /// the processor waits for memory once a group and not once a fingerprint.
+    /// Whether each of `fingerprints` is there. The first slots of a group are read before any is compared, so that
+    /// memory latency is paid once a group and not once a fingerprint.
     pub fn contains_each(&self, fingerprints: &[u64]) -> Vec<bool> {
         let mut contained = Vec::with_capacity(fingerprints.len());
         for group in fingerprints.chunks(GROUP) {
@@ -91,7 +91,7 @@ impl Table {
         self.len
     }
 
-    /// How many more there is room for.
+    /// How many more fit.
     pub fn room(&self) -> u64 {
         self.urls_max.saturating_sub(self.len)
     }
@@ -108,7 +108,7 @@ impl Table {
 }
 
 impl Part {
-    /// `Ok(slot)` where it is, `Err(slot)` where it would go. Without slots that is 0, where there is none.
+    /// `Ok(slot)` where it is, `Err(slot)` where it would go. Without slots this is 0, which does not exist.
     fn find(&self, fingerprint: u64) -> Result<usize, usize> {
         let mut slot = scaled(fingerprint, self.slots.len());
         loop {
@@ -140,7 +140,7 @@ fn scaled(fingerprint: u64, slots: usize) -> usize {
 
 const PARTS: usize = 256;
 const SLOTS_MIN: usize = 8;
-/// Reads of memory that a processor has in flight, and some.
+/// A little more than the reads of memory that a processor has in flight.
 const GROUP: usize = 32;
 
 #[cfg(test)]
@@ -166,7 +166,7 @@ mod tests {
         }
         assert_eq!(table.len(), twin.len() as u64);
         assert!(twin.iter().all(|fingerprint| table.contains(*fingerprint)));
-        // One by one and in batches of any length, of which some were seen.
+        // One by one and in batches of any length; some were seen before.
         for batch in 0..200 {
             let kind = |value: u64| [value, ((value % 5_000) << 52) | (value % 3), u64::MAX - value % 4_000, value % 3];
             let batch: Vec<u64> = (0..batch).flat_map(|_| kind(rng.next())).collect();

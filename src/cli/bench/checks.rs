@@ -1,8 +1,8 @@
-//! Whether a run was what its workload says.
+//! Checks whether a run was what its workload promises.
 //!
-//! Decides: a figure of `new` is worth nothing when connections were kept, so every run is held against what its
-//! workload means; the ranges of `web` are those of real pages (bench/README.md). A run that fails a check is shown all
-//! the same, and the program ends with 1.
+//! Decides: a figure of `new` is worthless when connections were kept, so every run is checked against the definition
+//! of its workload. The ranges of `web` are those of real pages (bench/README.md). A run that fails a check is still
+//! shown, and the program exits with 1.
 //! Invariants: a pure function of setup and figures.
 
 use serde::Serialize;
@@ -10,18 +10,18 @@ use serde::Serialize;
 use super::figures::Figures;
 use super::workload::{Setup, Workload};
 
-/// Something that must be so.
+/// A condition that must hold.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Check {
-    /// What.
+    /// Its name.
     pub name: &'static str,
-    /// No less than this.
+    /// Lower bound.
     pub least: f64,
-    /// No more than this; null: any number.
+    /// Upper bound; null: none.
     pub most: Option<f64>,
-    /// What it was; null: nothing to see.
+    /// The value seen; null: no data.
     pub seen: Option<f64>,
-    /// Whether it was so.
+    /// Whether the value is within the bounds.
     pub holds: bool,
 }
 
@@ -48,11 +48,11 @@ pub fn of(setup: &Setup, figures: &Figures) -> Vec<Check> {
         }
     }
     if setup.requests_per_connection > 0 {
-        // At both ends of the window there are connections that are half used.
+        // At both ends of the window some connections are half used.
         let each = f64::from(setup.requests_per_connection);
         check("responses_per_connection", each * 0.7, Some(each * 1.3), seen.responses_per_connection);
     } else if setup.workload == Workload::Small {
-        // What is not kept would be another workload.
+        // Without kept connections this would be another workload.
         let each = seen.responses_per_connection.unwrap_or(figures.pages as f64);
         check("responses_per_connection", 4.0, None, Some(each));
     }

@@ -1,8 +1,8 @@
 //! The figures of a run: one object for programs.
 //!
-//! Decides: everything is of the window between two readings, but for what says otherwise. Pages a second of a core are
-//! given as wall time only when the cores were busy with them (`verdict`); pages of a CPU second always. Names are
-//! stable and carry their units; what cannot be said is null.
+//! Decides: every figure covers the window between two readings unless it says otherwise. Pages per second and core
+//! are given in wall time only when the cores were busy with them (`verdict`); pages per CPU second are always given.
+//! Names are stable and carry their units. A value that cannot be computed is null.
 //! Leaves to others: the arithmetic (`measured`), showing them (`table`).
 
 use std::collections::BTreeMap;
@@ -17,11 +17,11 @@ use super::checks::Check;
 pub struct Figures {
     /// Version of this object.
     pub format: u32,
-    /// Of the program.
+    /// Version of the program.
     pub version: &'static str,
-    /// What was asked for.
+    /// The settings of the run.
     pub setting: Setting,
-    /// Where it ran.
+    /// The machine.
     pub machine: Machine,
     /// "time is over", or why earlier.
     pub ended: &'static str,
@@ -31,58 +31,58 @@ pub struct Figures {
     pub seconds: f64,
     /// Stored pages in the window.
     pub pages: u64,
-    /// The same a second.
+    /// Stored pages per second.
     pub pages_per_second: f64,
-    /// The same a second and shard CPU; null unless the shards were the bottleneck.
+    /// Stored pages per second and shard CPU; null unless the shards were the bottleneck.
     pub pages_per_second_per_core: Option<f64>,
-    /// What was the limit.
+    /// The limiting factor.
     pub bottleneck: &'static str,
-    /// The same for people.
+    /// `bottleneck` explained for people.
     pub bottleneck_means: &'static str,
-    /// Requests a second that the delays allow, for the hosts known and the addresses; null: no delays.
+    /// Requests per second that the delays allow, for the hosts known and the addresses; null: no delays.
     pub ceiling_per_second: Option<f64>,
-    /// Pages by CPU seconds of the shards' threads.
+    /// Pages per CPU second of the shards' threads.
     pub pages_per_cpu_second: Option<f64>,
-    /// CPU time of a page, of the shards' threads.
+    /// CPU time per page, of the shards' threads.
     pub cpu_micros_per_page: CpuPerPage,
-    /// CPU time by who used it.
+    /// CPU time by user of it.
     pub cpu_seconds: CpuSeconds,
-    /// Shares of the CPUs that each had.
+    /// Shares of CPU time used.
     pub busy: Busy,
-    /// A second.
+    /// Throughput per second.
     pub megabytes_per_second: Megabytes,
-    /// CPU time of TLS, ciphers included, by handshakes; null: none, or not sampled.
+    /// CPU time of TLS, ciphers included, per handshake; null: none, or not sampled.
     pub tls_micros_per_handshake: Option<f64>,
     /// CPU time by stage; null: not sampled.
     pub stages: Option<Stages>,
-    /// Percentiles of the parts of fetches; null: none in the window.
+    /// Percentiles of the phases of fetches; null: none in the window.
     pub latency_micros: BTreeMap<&'static str, Option<Percentiles>>,
-    /// Of the crawler's process.
+    /// Memory of the crawler's process.
     pub memory: Memory,
-    /// Of the shards' threads; null: not counted.
+    /// System calls of the shards' threads, per page; null: not counted.
     pub system_calls_per_page: Option<f64>,
     /// Why they are not counted.
     pub system_calls_missing: Option<String>,
-    /// Operations given to the kernel by the ring.
+    /// Operations passed to the kernel through the ring, per page.
     pub ring_operations_per_page: Option<f64>,
-    /// Fetches under way, in the mean.
+    /// Mean number of fetches in flight.
     pub in_flight_mean: f64,
-    /// What the pages were like.
+    /// Properties of the pages.
     pub seen: Seen,
-    /// Whether that is the workload that was asked for.
+    /// Whether the run was the workload asked for.
     pub checks: Vec<Check>,
     /// Every counter of the shards (`stats::Totals`).
     pub counters: BTreeMap<&'static str, u64>,
-    /// Failures that happened, by name; what robots.txt forbids is none.
+    /// Failures that happened, by name; URLs that robots.txt forbids are not failures.
     pub failures: BTreeMap<&'static str, u64>,
-    /// What the server saw, of the whole run.
+    /// What the server saw over the whole run.
     pub web: Option<Value>,
 }
 
-/// What was asked for.
+/// The settings of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Setting {
-    /// Its name.
+    /// Name of the workload.
     pub workload: &'static str,
     /// Number of shards.
     pub shards: u32,
@@ -96,9 +96,9 @@ pub struct Setting {
     pub sites: u32,
     /// Addresses of the web.
     pub addresses: u32,
-    /// Whether delays are kept.
+    /// Whether delays are enforced.
     pub politeness: bool,
-    /// Between two requests to a host.
+    /// Delay between two requests to a host.
     pub host_delay_ms: u64,
     /// Responses after which the server closes a connection; 0: never.
     pub requests_per_connection: u32,
@@ -108,7 +108,7 @@ pub struct Setting {
     pub sampler: bool,
 }
 
-/// Where it ran.
+/// The machine of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Machine {
     /// Model of the CPU.
@@ -121,10 +121,10 @@ pub struct Machine {
     pub memory_bytes: u64,
 }
 
-/// CPU time of a page.
+/// CPU time per page.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct CpuPerPage {
-    /// All of it.
+    /// Total.
     pub all: Option<f64>,
     /// In user code.
     pub user: Option<f64>,
@@ -132,45 +132,45 @@ pub struct CpuPerPage {
     pub system: Option<f64>,
 }
 
-/// CPU time by who used it.
+/// CPU time by user of it.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct CpuSeconds {
     /// The shards' threads.
     pub shards: f64,
-    /// All else in the crawler's process: housekeeping, and the kernel's threads for the ring's files.
+    /// The rest of the crawler's process: housekeeping, and the kernel's threads for the ring's files.
     pub crawler_besides: f64,
     /// The web's process.
     pub web: f64,
 }
 
-/// Shares of the CPUs that each had, from 0 to 1.
+/// Shares of CPU time used, from 0 to 1.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Busy {
     /// The shards' threads.
     pub shards: f64,
-    /// The shards' threads, ready and without a CPU.
+    /// The shards' threads, runnable but without a CPU.
     pub shards_waiting: f64,
     /// The web.
     pub web: f64,
 }
 
-/// Decimal megabytes a second.
+/// Decimal megabytes per second.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Megabytes {
-    /// As it came.
+    /// As received.
     pub wire: f64,
     /// After decoding.
     pub decoded: f64,
-    /// In segments.
+    /// Written to segments.
     pub stored: f64,
 }
 
 /// CPU time by stage.
 #[derive(Clone, Debug, Serialize)]
 pub struct Stages {
-    /// All stages, of the CPU time that the shards' threads used: 1 when every moment was seen.
+    /// The stages' sum, as a share of the CPU time that the shards' threads used: 1 when no moment was missed.
     pub sum_of_thread_cpu: f64,
-    /// How often threads were looked at.
+    /// Number of samples taken.
     pub looks: u64,
     /// By name.
     pub by_stage: BTreeMap<&'static str, StageCpu>,
@@ -179,15 +179,15 @@ pub struct Stages {
 /// CPU time of one stage.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct StageCpu {
-    /// Of a page.
+    /// Per page.
     pub micros_per_page: Option<f64>,
-    /// Of all stages, from 0 to 1.
+    /// Share of all stages, from 0 to 1.
     pub share: f64,
-    /// Of it in the kernel, from 0 to 1; null: not known on this machine.
+    /// Share of this stage spent in the kernel, from 0 to 1; null: not known on this machine.
     pub kernel_share: Option<f64>,
 }
 
-/// Of an HDR histogram, in microseconds.
+/// Percentiles of an HDR histogram, in microseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[allow(missing_docs)]
 pub struct Percentiles {
@@ -206,39 +206,39 @@ pub struct Memory {
     pub rss_bytes_before: u64,
     /// At the end of the window.
     pub rss_bytes: u64,
-    /// Most, from the crawl's beginning.
+    /// Maximum since the start of the crawl.
     pub rss_bytes_max: u64,
-    /// Connections open at the end of the window, in use or kept.
+    /// Connections open at the end of the window, in use or idle.
     pub connections_open: u64,
-    /// What the crawl added, by open connections: queues and the set of URLs seen are in it, too.
+    /// What the crawl added, per open connection; this includes queues and the set of URLs seen.
     pub rss_bytes_per_connection: Option<f64>,
 }
 
-/// What the pages were like.
+/// Properties of the pages.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Seen {
-    /// Bytes of a page's body, decoded.
+    /// Decoded bytes per page body.
     pub body_bytes_mean: Option<f64>,
-    /// Links of a page.
+    /// Links per page.
     pub links_mean: Option<f64>,
-    /// Pages that came compressed.
+    /// Share of pages that came compressed.
     pub coded_share: Option<f64>,
-    /// Decoded bytes by bytes on the wire.
+    /// Decoded bytes per byte on the wire.
     pub decoded_by_wire: Option<f64>,
-    /// Decoded bytes by stored ones.
+    /// Decoded bytes per stored byte.
     pub decoded_by_stored: Option<f64>,
-    /// Responses of a connection.
+    /// Responses per connection.
     pub responses_per_connection: Option<f64>,
-    /// Responses of a TLS handshake.
+    /// Responses per TLS handshake.
     pub responses_per_handshake: Option<f64>,
-    /// Handshakes that resumed a session.
+    /// Share of handshakes that resumed a session.
     pub resumed_share: Option<f64>,
-    /// Handshakes that did not, with a chain of certificates that was remembered as verified.
+    /// Share of full handshakes whose certificate chain was remembered as verified.
     pub chains_recognized_share: Option<f64>,
 }
 
 impl Machine {
-    /// This one.
+    /// This machine.
     pub fn this() -> Machine {
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
         let field = |text: &str, name: &str| {

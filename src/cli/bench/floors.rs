@@ -1,14 +1,15 @@
-//! The least that each stage of a page could cost: what stands beside ours in the table.
+//! The least that each stage of a page could cost: the reference column of the table.
 //!
-//! Decides: a floor is what an isolated part took on a Sapphire Rapids core of 2026, by the bytes and links of the pages seen:
-//! a minimal client that only counts bytes, bare libdeflate, the scanner and the resolver by themselves, a batched and
-//! prefetched visited set, two digests, the page cache. `docs/BENCH.md` has the table, and what the rest is for.
+//! Decides: a floor is the time an isolated part took on a Sapphire Rapids core of 2026, by the bytes and links of
+//! the pages seen. The parts are a minimal client that only counts bytes, bare libdeflate, the scanner and the
+//! resolver by themselves, a batched and prefetched visited set, two digests, and the page cache. `docs/BENCH.md` has
+//! the table and explains the remainder.
 //! Limits: another machine has other floors in about the same proportion. A stage that only decides has none.
 
 use super::figures::Seen;
 use ringcrawl_base::stage::Stage;
 
-/// Microseconds of a page that a stage takes at least; `None`: it was not measured.
+/// Minimum microseconds that a stage takes per page; `None`: not measured.
 pub fn of(stage: Stage, seen: &Seen) -> Option<f64> {
     let decoded = seen.body_bytes_mean? / 1_000.0;
     let coded = seen.coded_share?;
@@ -25,14 +26,14 @@ pub fn of(stage: Stage, seen: &Seen) -> Option<f64> {
     })
 }
 
-/// Of a response, in the kernel and in a client that only counts bytes.
+/// Per response, in the kernel and in a client that only counts bytes.
 const RING: f64 = 8.2;
-/// The same of each kilobyte that comes.
+/// Per kilobyte received.
 const RING_KB: f64 = 0.22;
-/// libdeflate, a kilobyte of what comes out.
+/// libdeflate, per kilobyte of output.
 const DECODE_KB: f64 = 0.46;
 const SCAN_KB: f64 = 0.16;
-/// To resolve a link and to hash it.
+/// Resolving and hashing a link.
 const URL_LINK: f64 = 0.12;
 const VISITED_LINK: f64 = 0.017;
 /// Of the block and of the payload.
@@ -48,7 +49,7 @@ const COMPRESS_KB: f64 = 3.9;
 mod tests {
     use super::*;
 
-    /// As isolated parts were found to take: some 28 µs for `small`, 195 to 210 for `web`.
+    /// As measured for isolated parts: some 28 µs for `small`, 195 to 210 for `web`.
     #[test]
     fn sums_are_those_of_the_workloads() {
         let sum = |bytes: f64, links: f64, coded: f64, by_wire: f64, by_stored: f64| {

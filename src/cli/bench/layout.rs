@@ -1,23 +1,23 @@
-//! Which CPUs the shards get and which the web that they crawl.
+//! Assigns CPUs to the shards and to the web that they crawl.
 //!
-//! Decides: the web has CPUs of its own, or every page would be paid twice by one core; without being told, it gets the
-//! last CPU and the shards all others. Where there is only one CPU, or the lists overlap, it is said.
+//! Decides: the web has CPUs of its own; otherwise one core would pay for every page twice. By default the web gets
+//! the last CPU and the shards get all others. A warning is printed if there is only one CPU or the lists overlap.
 
 use ringcrawl_crawler::boot;
 
-/// CPUs by what runs on them.
+/// CPUs by use.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Layout {
-    /// Of the shards, by shard: more shards than CPUs take turns on them.
+    /// CPUs of the shards, by shard; if there are more shards than CPUs, they share them in turn.
     pub shards: Vec<usize>,
-    /// Of the web, a thread each.
+    /// CPUs of the web, one thread each.
     pub web: Vec<usize>,
     /// How many shards there are.
     pub count: u32,
 }
 
 impl Layout {
-    /// From what the arguments say (empty: nothing); an error names the argument.
+    /// Builds the layout from the arguments (empty: not given); an error names the argument.
     pub fn new(shards: Option<u32>, cpus: &str, web_cpus: &str) -> Result<Layout, String> {
         let numbers = |argument: &str, list: &str| {
             let chosen = boot::choose_cpus(list).map_err(|why| format!("{argument}: {why}"))?;
@@ -53,7 +53,7 @@ impl Layout {
             return Err("--cpus: the system says of no CPU that it may be used".to_owned());
         }
         let count = shards.unwrap_or(own.len() as u32);
-        // A CPU without a shard is no CPU of the shards.
+        // A CPU without a shard is not one of the shards' CPUs.
         let used = own.into_iter().take(count as usize).collect();
         Ok(Layout { shards: used, web, count })
     }
@@ -63,7 +63,7 @@ impl Layout {
         self.web.iter().any(|cpu| self.shards.contains(cpu))
     }
 
-    /// `0-2,5` as the arguments take it.
+    /// Formats a list as the arguments take it: `0-2,5`.
     pub fn list(cpus: &[usize]) -> String {
         cpus.iter().map(usize::to_string).collect::<Vec<_>>().join(",")
     }

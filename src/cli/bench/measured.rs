@@ -1,6 +1,6 @@
-//! From two readings of a run to its figures.
+//! Computes a run's figures from two readings.
 //!
-//! Invariants: nothing is measured here; a figure is the difference of two readings, or one of the gauges in between.
+//! Invariants: this module measures nothing; a figure is the difference of two readings, or a gauge read in between.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,42 +18,42 @@ use ringcrawl_base::stage::Stage;
 use ringcrawl_brain::latency::LatencySnapshot;
 use ringcrawl_ring::{Sampled, Sampler};
 
-/// A run that was measured.
+/// A measured run.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// What was run.
+    /// Its setup.
     pub setup: Setup,
-    /// On which CPUs.
+    /// Its CPUs.
     pub layout: Layout,
     /// How it ended.
     pub ended: &'static str,
-    /// At the end of the warm-up, and at the end.
+    /// Readings at the end of the warm-up and at the end of the run.
     pub readings: [Reading; 2],
-    /// How long the warm-up was.
+    /// Length of the warm-up.
     pub warm_up: Duration,
-    /// Gauges that were looked at in between.
+    /// Gauges sampled in between.
     pub gauges: Gauges,
     /// Delays between two requests to a host and to an address.
     pub delays: [Duration; 2],
-    /// Resident memory before the crawl, at the end, and at its most, in bytes.
+    /// Resident memory in bytes before the crawl, at the end, and at its peak.
     pub rss_bytes: [u64; 3],
-    /// What the server saw, of the whole run.
+    /// What the server saw over the whole run.
     pub web: Option<Value>,
 }
 
-/// Means over the looks of a window.
+/// Means over the samples of a window.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Gauges {
-    /// Fetches under way.
+    /// Fetches in flight.
     pub in_flight: f64,
-    /// Of those, how many may be.
+    /// The same as a share of the limit.
     pub in_flight_share: f64,
-    /// Share of looks at which the disk held fetches back.
+    /// Share of samples at which the disk held fetches back.
     pub disk_behind: f64,
 }
 
 impl Measured {
-    /// The numbers, with the checks that `setup` calls for.
+    /// The figures, with the checks that `setup` requires.
     pub fn figures(&self, machine: Machine) -> Figures {
         let [early, late] = &self.readings;
         let counted = late.totals.since(&early.totals);
@@ -66,7 +66,7 @@ impl Measured {
         let cores = self.layout.shards.len() as f64;
         let (user, system) =
             (spent(late.shards.user, early.shards.user), spent(late.shards.system, early.shards.system));
-        // The sum is exact, the parts are ticks: they say how it is divided.
+        // The sum is exact. The parts are counted in ticks and only give its proportions.
         let part = |part: f64| ratio(shards * part * 1e6, pages * (user + system));
         let web = spent(late.web, early.web);
         let megabytes = |bytes: u64| ratio(bytes as f64 / 1e6, seconds).unwrap_or(0.0);
@@ -231,7 +231,7 @@ fn latencies(
     between.collect()
 }
 
-/// `part` by `whole`; `None` when that says nothing.
+/// `part` divided by `whole`; `None` when the ratio is meaningless.
 pub(super) fn ratio(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| part / whole).filter(|ratio| ratio.is_finite())
 }

@@ -1,11 +1,11 @@
-//! `ringcrawl bench`: pages a second, and where the CPU time of a page goes, on this machine.
+//! `ringcrawl bench`: pages per second, and where the CPU time of a page goes, on this machine.
 //!
-//! Decides: an operator proves a machine with it before the network is touched, and a developer a change. The synthetic
-//! web is served by a process of its own on CPUs of its own and crawled as anything else is; `docs/BENCH.md` says what
-//! each figure means and how it can lie.
-//! The way of a run: `layout` chooses CPUs, `workload` says what is crawled, `served` starts the web, `rig` the crawl;
-//! `reading` takes the counters twice, `measured` makes `figures` of the difference, with `verdict` and `checks`; `table`
-//! shows them, `repeat` does it several times.
+//! Decides: an operator uses it to prove a machine before touching the network, and a developer to prove a change. A
+//! separate process on its own CPUs serves the synthetic web, which is crawled like any other web. `docs/BENCH.md`
+//! explains what each figure means and how it can mislead.
+//! Steps of a run: `layout` chooses CPUs, `workload` says what is crawled, `served` starts the web, `rig` the crawl.
+//! `reading` takes the counters twice, `measured` makes `figures` of the difference, with `verdict` and `checks`.
+//! `table` shows them, `repeat` repeats the run.
 //! Exit codes: 0 measured, 1 something failed or the run was not what its workload says, 2 an operator's mistake.
 
 mod checks;
@@ -131,7 +131,7 @@ fn once(arguments: &BenchArguments, interrupts: Arc<AtomicUsize>) -> Result<(Val
     Ok((figures, good))
 }
 
-/// The medians of several runs with the runs themselves.
+/// The medians of several runs, with the runs themselves.
 fn repeated(arguments: &BenchArguments, interrupts: &AtomicUsize) -> Result<(Value, bool), Failed> {
     let runs = repeat::run(arguments.repeat, &dir(arguments), interrupts).map_err(Failed::Run)?;
     output::text(&repeat::table(&runs));

@@ -1,8 +1,8 @@
 //! A run's counters at one moment.
 //!
-//! Decides: everything is read from outside, from counters that the shards and the kernel keep anyway; a reading
-//! disturbs nobody. A figure is the difference of two readings.
-//! Limits: the counters of a reading are some microseconds apart; user and system time are told apart to 10 ms.
+//! Decides: everything is read from outside, from counters that the shards and the kernel keep anyway, so a reading
+//! does not disturb the run. A figure is the difference of two readings.
+//! Limits: the counters of a reading are some microseconds apart; user and system time are resolved to 10 ms.
 
 use std::time::Instant;
 
@@ -14,31 +14,31 @@ use ringcrawl_crawler::boot;
 use ringcrawl_crawler::control::Control;
 use ringcrawl_ring::{Sampled, Sampler, SystemCalls, Thread};
 
-/// What is attached to the shards' threads for the time of a run.
+/// Probes attached to the shards' threads for the duration of a run.
 pub struct Probes {
     samplers: Vec<Sampler>,
-    /// The counters, or why there are none.
+    /// The counters, or why they are missing.
     system_calls: Result<Vec<SystemCalls>, String>,
 }
 
-/// Everything that is counted.
+/// All counters.
 #[derive(Clone, Debug)]
 pub struct Reading {
     /// When.
     pub at: Instant,
     /// Counters of all shards.
     pub totals: Totals,
-    /// CPU time of the shards' threads, those that read long responses included.
+    /// CPU time of the shards' threads, including those that read long responses.
     pub shards: Cpu,
-    /// Time that they were ready and had no CPU.
+    /// Time in which they were runnable but had no CPU.
     pub waiting: Duration,
-    /// CPU time of the crawler's process, the kernel's helpers included.
+    /// CPU time of the crawler's process, including the kernel's helpers.
     pub process: Duration,
     /// CPU time of the web.
     pub web: Duration,
     /// CPU time by stage, shard by shard; empty: not sampled.
     pub sampled: Vec<Sampled>,
-    /// Times of the parts of fetches, all shards together.
+    /// Times of the phases of fetches, all shards together.
     pub latencies: Vec<(&'static str, LatencySnapshot)>,
     /// System calls of the shards' threads, or why they are not known.
     pub system_calls: Result<u64, String>,
@@ -47,7 +47,7 @@ pub struct Reading {
 /// CPU time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Cpu {
-    /// All of it.
+    /// Total.
     pub all: Duration,
     /// In user code, by the kernel's ticks.
     pub user: Duration,
@@ -56,7 +56,7 @@ pub struct Cpu {
 }
 
 impl Probes {
-    /// Attaches to every shard's thread; all must have announced themselves.
+    /// Attaches to every shard's thread; all threads must have registered.
     pub fn attach(control: &Control, sampled: bool) -> Result<Probes, String> {
         let mut samplers = Vec::new();
         if sampled {
@@ -70,7 +70,7 @@ impl Probes {
         Ok(Probes { samplers, system_calls })
     }
 
-    /// Everything now.
+    /// Reads all counters now.
     pub fn read(&self, control: &Control, served: &Served) -> Reading {
         let mut shards = Cpu::default();
         let mut waiting = Duration::ZERO;
@@ -111,7 +111,7 @@ impl Probes {
 fn cpu_of(thread: &Thread) -> Cpu {
     let all = thread.cpu_time().unwrap_or_default();
     let stat = task_file(thread, "stat");
-    // Behind the name, which stands in brackets and may hold anything: state is the first field, utime the twelfth.
+    // The name stands in brackets and may hold anything. Behind it, state is the first field and utime the twelfth.
     let fields = stat.rsplit_once(')').map(|(_, rest)| rest).unwrap_or_default();
     let mut ticks = fields.split_ascii_whitespace().skip(11).map(|field| field.parse::<u64>().unwrap_or(0));
     let mut time = || Duration::from_millis(ticks.next().unwrap_or(0) * MILLIS_PER_TICK);
@@ -119,7 +119,7 @@ fn cpu_of(thread: &Thread) -> Cpu {
     Cpu { all, user, system }
 }
 
-/// From `schedstat`: time on a CPU, time ready without one, turns.
+/// From `schedstat`: time on a CPU, time runnable without one, number of turns.
 fn waiting_of(thread: &Thread) -> Duration {
     let text = task_file(thread, "schedstat");
     Duration::from_nanos(text.split_ascii_whitespace().nth(1).and_then(|field| field.parse().ok()).unwrap_or(0))
@@ -130,5 +130,5 @@ fn task_file(thread: &Thread, name: &str) -> String {
     std::fs::read_to_string(format!("/proc/self/task/{tid}/{name}")).unwrap_or_default()
 }
 
-/// USER_HZ is 100 wherever Linux runs on what we run on.
+/// USER_HZ is 100 on every Linux platform that ringcrawl supports.
 const MILLIS_PER_TICK: u64 = 10;

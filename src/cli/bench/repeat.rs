@@ -1,7 +1,7 @@
-//! A run several times, and what lies in the middle.
+//! Repeats a run and takes medians.
 //!
-//! Decides: each run is a process of its own, because memory that one has used makes the next look better. Of every
-//! number the median is taken by itself: the middle of CPU times need not be the run with the middle of latencies.
+//! Decides: each run is a process of its own, because memory used by one run makes the next look better. The median
+//! of each number is taken separately: the run with the median CPU time need not be the one with the median latency.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,14 +11,15 @@ use serde_json::{Map, Value};
 
 use crate::cli::output::tell;
 
-/// Runs this command `times` times, with its figures in a file; those of all runs. Stops early when asked to.
+/// Runs this command `times` times, with its figures in a file, and returns those of all runs. Stops early when asked
+/// to.
 pub fn run(times: u32, dir: &Path, interrupts: &AtomicUsize) -> Result<Vec<Value>, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let file = Removed(dir.join(format!("ringcrawl-bench-{}.json", std::process::id())));
     let mut runs = Vec::new();
     for number in 1..=times {
         tell!("run {number} of {times}");
-        // What comes last wins.
+        // The last argument wins.
         let status = Command::new(&program)
             .args(std::env::args_os().skip(1))
             .args(["--repeat", "1", "--json"])
@@ -35,7 +36,7 @@ pub fn run(times: u32, dir: &Path, interrupts: &AtomicUsize) -> Result<Vec<Value
     Ok(runs)
 }
 
-/// Of every number in `runs` the median; of all else what the first run has.
+/// The median of every number in `runs`; everything else comes from the first run.
 pub fn median(runs: &[Value]) -> Value {
     let Some(first) = runs.first() else { return Value::Null };
     match first {
@@ -57,7 +58,7 @@ pub fn median(runs: &[Value]) -> Value {
     }
 }
 
-/// The numbers that are compared most, with least, median and most over the runs.
+/// The numbers compared most often, with minimum, median and maximum over the runs.
 pub fn table(runs: &[Value]) -> String {
     let mut text = format!("\nMedians of {} runs\n\n", runs.len());
     for path in [

@@ -1,9 +1,10 @@
-//! One run: the web is started, crawled and stopped, and read twice.
+//! One run: starts the web, crawls it, stops it, and reads the counters twice.
 //!
-//! Decides: the crawl is that of `crawl`, from boot to the last byte in a segment. After the warm-up its counters are
-//! read, after the time once more; what comes before and after is nobody's. Segments that are closed are deleted, so
-//! that a long run needs no more disk than a short one.
-//! Invariants: what was started is stopped and what was written is gone when `run` returns, however it does.
+//! Decides: the crawl is the same as that of `crawl`, from boot to the last byte in a segment. Its counters are read
+//! after the warm-up and again after the measured time; what happens before and after is not counted. Closed segments
+//! are deleted, so that a long run needs no more disk than a short one.
+//! Invariants: when `run` returns, however it does, everything it started is stopped and everything it wrote is
+//! removed.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -27,25 +28,25 @@ use ringcrawl_crawler::boot::{self, Crawl, Order};
 /// Why there are no figures.
 #[derive(Debug)]
 pub enum Failed {
-    /// The arguments ask for what cannot be.
+    /// The arguments ask for something impossible.
     Order(String),
-    /// Something else.
+    /// Another failure.
     Run(String),
 }
 
-/// What is to be run.
+/// A run to be made.
 pub struct Run<'a> {
-    /// What is crawled, and how.
+    /// The workload, and how it is crawled.
     pub setup: Setup,
-    /// On which CPUs.
+    /// Its CPUs.
     pub layout: Layout,
-    /// Where files lie meanwhile.
+    /// Where temporary files go.
     pub dir: &'a Path,
     /// Changes to the workload's configuration, `KEY=VALUE`.
     pub set: &'a [String],
     /// Whether stages are sampled.
     pub sampled: bool,
-    /// Counts what asks for an early end.
+    /// Counts requests to end early.
     pub interrupts: Arc<AtomicUsize>,
 }
 
@@ -73,7 +74,7 @@ impl Run<'_> {
             if error.is_order() { Failed::Order(error.to_string()) } else { Failed::Run(error.to_string()) }
         })?;
         let watched = self.watch(&mut crawl, &served, &config, &folder);
-        // However that went, the crawl is ended before its files are removed.
+        // In either case, end the crawl before its files are removed.
         let rss_bytes = [rss_bytes_before, boot::rss_bytes(), boot::rss_bytes_max()];
         while !crawl.poll(Duration::ZERO, Phase::Abort) {
             std::thread::sleep(POLL);
@@ -103,7 +104,7 @@ impl Run<'_> {
         Ok(config)
     }
 
-    /// The two readings, how long the warm-up was, what was seen in between, and why it ended.
+    /// Returns the two readings, the length of the warm-up, the gauges sampled in between, and why the run ended.
     fn watch(
         &self,
         crawl: &mut Crawl,
@@ -181,7 +182,7 @@ impl Looks {
     }
 }
 
-/// A folder of this run, removed with this value.
+/// A folder of this run, removed on drop.
 struct RunFolder(PathBuf);
 
 impl RunFolder {
@@ -215,5 +216,5 @@ impl Drop for RunFolder {
 
 const POLL: Duration = Duration::from_millis(25);
 const TICK: Duration = Duration::from_millis(250);
-/// Reading back an empty directory takes no longer.
+/// Reading back an empty directory takes no longer than this.
 const BEGIN_MAX: Duration = Duration::from_secs(30);

@@ -1,9 +1,9 @@
-//! The web that is crawled: `ringcrawl web` in a process of its own.
+//! Serves the web that is crawled: `ringcrawl web` in a process of its own.
 //!
-//! Decides: the same program serves, so there is nothing to install; another process, so that its CPU time and memory
-//! are not the crawler's. It stops when its standard input ends, so it never outlives this process, however that ends.
-//! It is in a process group of its own: Ctrl-C is for the crawl.
-//! Invariants: dropped, the server is gone.
+//! Decides: the same program serves, so there is nothing to install. It runs in another process, so that its CPU time
+//! and memory do not count as the crawler's. It stops when its standard input ends, so it never outlives this
+//! process, however that ends. It is in a process group of its own: Ctrl-C is for the crawl.
+//! Invariants: dropping it stops the server.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
@@ -18,14 +18,14 @@ use ringcrawl_ring as ring;
 /// A synthetic web that is being served.
 pub struct Served {
     child: Child,
-    /// Its end stops the server.
+    /// Closing it stops the server.
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
-    /// Where it is.
+    /// Ports and addresses of the server.
     pub ready: Ready,
 }
 
-/// What the server says when it is ready.
+/// What the server reports when it is ready.
 #[derive(Clone, Debug, serde::Deserialize)]
 pub struct Ready {
     /// Port of every http origin.
@@ -37,7 +37,7 @@ pub struct Ready {
 }
 
 impl Served {
-    /// Serves the setup's web on `cpus`; its root certificate goes to `ca_file`.
+    /// Serves the setup's web on `cpus` and writes its root certificate to `ca_file`.
     pub fn start(setup: &Setup, cpus: &[usize], ca_file: &Path) -> Result<Served, String> {
         let failed = |what: &str| format!("the synthetic web did not start: {what}");
         let program = std::env::current_exe().map_err(|error| failed(&error.to_string()))?;
@@ -57,7 +57,7 @@ impl Served {
         let ready = Ready { http_port: 0, https_port: 0, dns: String::new() };
         let mut served = Served { child, input, output, ready };
         let mut line = String::new();
-        // What went wrong the server has said itself, on standard error.
+        // The server has reported the error itself, on standard error.
         served.output.read_line(&mut line).map_err(|error| failed(&error.to_string()))?;
         served.ready = serde_json::from_str(&line).map_err(|_| failed("see above"))?;
         Ok(served)
@@ -68,7 +68,7 @@ impl Served {
         ring::process_cpu_time(self.child.id()).unwrap_or_default()
     }
 
-    /// Stops it; what it saw of the crawl.
+    /// Stops it and returns what it saw of the crawl.
     pub fn stop(mut self) -> Option<serde_json::Value> {
         self.input = None;
         let mut report = String::new();

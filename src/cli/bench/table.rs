@@ -1,4 +1,4 @@
-//! What a run came to, for people.
+//! Shows the results of a run to people.
 
 use std::fmt::Write as _;
 
@@ -90,7 +90,7 @@ pub fn of(figures: &Figures) -> String {
     text
 }
 
-/// Rows of what TLS came to, where there was any.
+/// TLS rows, if there was any TLS.
 fn tls(figures: &Figures, rows: &mut Rows) {
     let count = |name: &str| figures.counters.get(name).copied().unwrap_or(0);
     let (all, resumed, known) = (count("handshakes"), count("resumed"), count("chains_recognized"));

@@ -1,50 +1,50 @@
-//! What held a run back.
+//! Names the bottleneck of a run.
 //!
-//! Decides: pages a second of a core mean something only when the cores had nothing better to do. So the verdict comes
-//! first, from a handful of numbers, in an order in which an earlier cause explains a later one.
+//! Decides: pages per second and core mean something only when the cores had nothing else to do. So the verdict comes
+//! first. It uses a handful of numbers, checked in an order in which an earlier cause explains a later one.
 //! Invariants: a pure function of its numbers.
 
-/// What was the limit.
+/// The limiting factor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Bottleneck {
-    /// The shards' CPUs were busy with the crawl: what is wanted.
+    /// The shards' CPUs were busy with the crawl: the desired result.
     Shards,
     /// Something else ran on the shards' CPUs.
     Others,
     /// The web had no CPU time left.
     Web,
-    /// The disk was behind.
+    /// The disk fell behind.
     Disk,
-    /// Every place for a fetch was taken by one that waited for its answer.
+    /// Every fetch slot was taken by a fetch that waited for its response.
     Latency,
-    /// No URL was left to ask for.
+    /// No URL was left to fetch.
     Work,
-    /// Delays: no host could be asked.
+    /// Delays: no host could get a request yet.
     Politeness,
-    /// One request a host at a time: every host was busy or being asked.
+    /// One request per host at a time: every host was busy or had a request in flight.
     Hosts,
 }
 
-/// What the verdict is made from; shares from 0 to 1.
+/// Inputs of the verdict; shares are from 0 to 1.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Load {
-    /// CPU time of the shards' threads, of what their CPUs have.
+    /// CPU time of the shards' threads, as a share of their CPUs' time.
     pub shards_busy: f64,
-    /// Time that the shards' threads were ready to run and did not, of what their CPUs have.
+    /// Time that the shards' threads were runnable but not running, as a share of their CPUs' time.
     pub shards_waiting: f64,
-    /// CPU time of the web, of what its CPUs have.
+    /// CPU time of the web, as a share of its CPUs' time.
     pub web_busy: f64,
-    /// Looks at which the disk's backlog held fetches back.
+    /// Share of samples at which the disk's backlog held fetches back.
     pub disk_behind: f64,
-    /// Fetches under way, of those that may be.
+    /// Fetches in flight, as a share of the limit.
     pub in_flight: f64,
-    /// URLs that waited at the end.
+    /// URLs queued at the end.
     pub queued: u64,
-    /// Delays were kept.
+    /// Whether delays were enforced.
     pub polite: bool,
 }
 
-/// A core that works this much is taken for fully busy: the rest is what sampling and the scheduler take.
+/// A core this busy is treated as fully busy: sampling and the scheduler take the rest.
 pub const BUSY: f64 = 0.95;
 
 impl Load {
@@ -85,7 +85,7 @@ impl Bottleneck {
         }
     }
 
-    /// For people.
+    /// An explanation for people.
     pub fn explain(self) -> &'static str {
         match self {
             Bottleneck::Shards => "the shards: their CPUs had no time left",

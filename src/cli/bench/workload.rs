@@ -1,9 +1,9 @@
 //! The workloads: what is served and how it is crawled.
 //!
-//! Decides: each workload strains one thing and has a name, so that a figure can be asked for by two words. All webs are
-//! endless: a run is as long as it is told to be and never short of pages. Small pages are not compressed, because
-//! there the kernel is to be seen; `web` is as pages of the open web are. Only `tls` is https: what TLS costs is then
-//! the difference of two runs.
+//! Decides: each workload strains one thing and has a name, so that two words are enough to ask for a figure. All
+//! webs are endless: a run can take any time and never runs out of pages. Small pages are not compressed, because
+//! they are meant to show the cost of the kernel; `web` has pages like those of the open web. Only `tls` uses https,
+//! so the difference of two runs is the cost of TLS.
 //! Limits: one process serves, on loopback; `docs/BENCH.md` says what that hides.
 
 use std::path::Path;
@@ -32,7 +32,7 @@ pub enum Workload {
     Polite,
 }
 
-/// A workload with everything decided.
+/// A workload with every setting decided.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// Which.
@@ -43,11 +43,11 @@ pub struct Setup {
     pub requests_per_connection: u32,
     /// Whether TLS sessions may be resumed.
     pub resumption: bool,
-    /// Whether delays are kept.
+    /// Whether delays are enforced.
     pub polite: bool,
-    /// Before anything is counted.
+    /// Time before anything is counted.
     pub warm_up: Duration,
-    /// While it is counted.
+    /// Time that is measured.
     pub time: Duration,
 }
 
@@ -65,14 +65,15 @@ impl Workload {
 }
 
 impl Setup {
-    /// What the arguments ask for; what they leave open the workload decides.
+    /// Builds the setup from the arguments; the workload decides whatever they leave open.
     pub fn new(arguments: &BenchArguments) -> Setup {
         let workload = arguments.workload;
         let by_default = match workload {
-            // Hosts take turns: with more of them than connections may idle, none would be kept until its next turn.
+            // Hosts take turns. With more hosts than idle connections allowed, no connection would survive until the
+            // next turn.
             Workload::Small | Workload::Web | Workload::New => (500, 64, 0, 5),
             Workload::Tls => (300, 64, 10, 5),
-            // Before its first page each host is met with its name and robots.txt.
+            // Before its first page, each host needs its name resolved and its robots.txt fetched.
             Workload::Polite => (100_000, 2_048, 0, 30),
         };
         let (sites, addresses, requests, warm_up_seconds) = by_default;
@@ -114,19 +115,20 @@ impl Setup {
         add("requests-per-connection", self.requests_per_connection.to_string());
         add("tls-tickets", on(self.resumption));
         if self.polite {
-            // Only the server can say what gap was kept.
+            // Only the server can measure the gaps between requests.
             arguments.push("--watch".to_owned());
         }
         arguments
     }
 
-    /// The roots of all sites, as they are served.
+    /// The roots of all sites, as URLs on the served ports.
     pub fn seeds(&self, http_port: u16, https_port: u16) -> Result<Vec<Url>, String> {
         let model = Model::new(ModelConfig { http_port, https_port, ..self.model.clone() });
         Ok(model.map_err(|error| format!("--sites: {error}"))?.seeds(self.model.sites))
     }
 
-    /// How it is crawled: the defaults, but for what the workload is about and what keeps a long run bounded.
+    /// The crawl's configuration: the defaults, except for what the workload is about and what keeps a long run
+    /// bounded.
     pub fn config(&self, layout: &Layout, dns: &str, ca_file: &Path) -> Result<Config, ConfigError> {
         let shards = layout.count.max(1);
         let mut config = Config::default();
@@ -135,7 +137,7 @@ impl Setup {
         config.crawl.rng_seed = 1;
         // Endless webs grow deep.
         config.scope.depth_max = LINKS_MAX;
-        // Many shards share what few have, so that neither open files nor disk grow with them.
+        // The shards share a fixed total, so that neither open files nor disk use grows with their number.
         config.fetch.in_flight_max = (IN_FLIGHT_MAX / shards as usize).clamp(64, config.fetch.in_flight_max);
         config.fetch.idle_connections_max = config.fetch.in_flight_max;
         config.store.segment_bytes_max = (STORED_BYTES_MAX / u64::from(shards)).clamp(16 << 20, 256 << 20);
@@ -149,7 +151,7 @@ impl Setup {
     }
 }
 
-/// Fetches under way, all shards together.
+/// Fetches in flight, all shards together.
 const IN_FLIGHT_MAX: usize = 4_096;
 /// Bytes of open segments, all shards together; a closed one is deleted.
 const STORED_BYTES_MAX: u64 = 1 << 30;

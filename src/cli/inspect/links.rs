@@ -1,10 +1,10 @@
 //! `ringcrawl inspect links`: the links of a document as the crawler sees them.
 //!
-//! Decides: what is a sitemap or a feed, in a gzip file too, is read as such, and so is text if `--content-type` says that it is
-//! text; everything else is read as HTML.
-//! Prints `KIND<TAB>absolute URL` a line, in document order, duplicates kept, of any scheme and with fragments: what
-//! the page says, before the crawler asks whether it may go there. A sitemap's are told once each, the newest first, and those of
-//! lists are http or https. References that are no URL are left out, and
+//! Decides: a sitemap or a feed, also in a gzip file, is read as such, and so is text if `--content-type` says that
+//! it is text. Everything else is read as HTML.
+//! Prints `KIND<TAB>absolute URL` a line, in document order, duplicates kept, of any scheme and with fragments. These
+//! are the page's own links, before the crawler asks whether it may follow them. A sitemap's links are printed once
+//! each, the newest first, and those of lists are http or https. References that are not URLs are left out and
 //! counted on standard error.
 
 use std::borrow::Cow;
@@ -38,7 +38,8 @@ pub struct Links {
     file: Option<PathBuf>,
 }
 
-/// Bytes read from a page at most: a memory bound for an operator's mistake, far beyond any `body_bytes_max`.
+/// Maximum number of bytes read from a page: a memory bound for an operator's mistake, far beyond any
+/// `body_bytes_max`.
 const PAGE_BYTES_MAX: u64 = 1 << 30;
 
 /// Runs it.
@@ -81,7 +82,7 @@ fn print(arguments: &Links, stdout: &mut Stdout) -> io::Result<()> {
     Ok(())
 }
 
-/// What a sitemap, a feed or a list of URLs holds; `None` when the document is none.
+/// The contents of a sitemap, a feed or a list of URLs; `None` when the document is none of these.
 fn listed(arguments: &Links, body: &[u8]) -> Option<(Vec<(Kind, Url)>, Summary)> {
     let url = Url::parse(&arguments.base.to_string()).ok()?;
     let content_type = arguments.content_type.as_deref();

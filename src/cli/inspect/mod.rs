@@ -1,4 +1,4 @@
-//! `ringcrawl inspect`: what the crawler makes of one file, for people who ask "why?" and for conformance tests.
+//! `ringcrawl inspect`: how the crawler reads one file, for people who ask "why?" and for conformance tests.
 
 mod links;
 mod response;

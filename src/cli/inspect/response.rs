@@ -1,9 +1,9 @@
 //! `ringcrawl inspect response`: one raw HTTP/1.x response as the crawler reads it, as one JSON object.
 //!
-//! Decides: the end of the file is the close of the connection. Bytes of reason and fields are written as
-//! latin-1, one character a byte, so that nothing is lost. A response that could not be read has the same
-//! keys, with nulls and empty values. `error` also says why a body is truncated, in the words of
-//! WARC-Truncated, or what its content coding was worth.
+//! Decides: the end of the file is the close of the connection. Bytes of reason and fields are written as latin-1,
+//! one character a byte, so that nothing is lost. A response that could not be read has the same keys, with nulls and
+//! empty values. `error` also says why a body is truncated, in the words of WARC-Truncated, or what was wrong with
+//! its content coding.
 //!
 //! Limits: the defaults of the configuration's `[fetch]` table.
 
@@ -63,7 +63,7 @@ pub fn run(arguments: Response) -> ExitCode {
     ExitCode::from(output::print(&format!("{object}\n")))
 }
 
-/// Feeds what `source` has to a reader, no further than the response goes.
+/// Feeds `source` to a reader, no further than the response extends.
 fn read(source: &mut impl Read, method: Method, limits: Limits) -> io::Result<Result<http::Response, HttpError>> {
     let mut reader = ResponseReader::new(method, limits);
     let mut piece = vec![0; 64 << 10];

@@ -1,7 +1,7 @@
 //! `ringcrawl inspect robots`: whether a robots.txt lets an agent fetch a URL.
 //!
-//! Decides: the URL is compared as it is given, as Google's own tool does; the crawler compares the form that
-//! `inspect url` prints. A path alone will do. TOKEN is the product token, not the whole User-Agent field.
+//! Decides: the URL is compared as given, as in Google's own tool; the crawler compares the form that `inspect url`
+//! prints. A path alone is enough. TOKEN is the product token, not the whole User-Agent field.
 //!
 //! Exit codes: 0 an answer, 1 the file cannot be read, 2 a malformed line or argument.
 
@@ -33,7 +33,7 @@ pub struct Robots {
     jsonl: bool,
 }
 
-/// The robots.txt as text, or its bytes as base64 where they are no text.
+/// The robots.txt as text, or its bytes as base64 if they are not text.
 #[derive(Deserialize)]
 struct Question {
     #[serde(alias = "robots_txt")]
@@ -83,7 +83,7 @@ fn allows(body: &[u8], agent: &str, url: &str) -> bool {
 }
 
 fn read(file: &PathBuf) -> io::Result<Vec<u8>> {
-    // One byte more than is parsed shows that the rest was cut off.
+    // Reading one byte more than is parsed shows that the rest was cut off.
     let limit = BODY_BYTES_MAX as u64 + 1;
     let mut body = Vec::new();
     if file.as_os_str() == "-" {

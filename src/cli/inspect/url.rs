@@ -1,8 +1,8 @@
 //! `ringcrawl inspect url`: a reference as the WHATWG standard resolves and writes it.
 //!
-//! Decides: any scheme, with fragment and credentials: the answer is the standard's, so that it can be compared
-//! with a browser's and with the standard's own vectors. What the crawler makes of it besides (http and https
-//! alone, no fragment, no credentials) is in `url`.
+//! Decides: any scheme, with fragment and credentials. The answer is the standard's, so that it can be compared with
+//! a browser's and with the standard's own vectors. The crawler's further rules (http and https alone, no fragment,
+//! no credentials) are in `url`.
 //!
 //! Exit codes: 0 a URL, 1 no URL (the reason on standard error), 2 a malformed line or argument.
 

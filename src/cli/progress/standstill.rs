@@ -1,45 +1,45 @@
-//! Why nothing happens in a crawl, when that can be told.
+//! Explains why nothing happens in a crawl, if the cause is known.
 //!
-//! Decides: what the crawl itself says comes first (an outage, a full disk); then name servers that do not answer; then
-//! hosts that wait for another try, and what went wrong with one of them; then hosts that all wait for their delay, for
-//! their hours, or until they or kinds of their URLs are to be left alone no longer.
-//! Invariants: nothing is said of a standstill that has not lasted for [`SILENT_MIN`].
+//! Decides: the crawl's own report comes first (an outage, a full disk); then name servers that do not answer; then
+//! hosts that wait for another try, and what went wrong with one of them. Last come hosts that all wait for their
+//! delay, for their hours, or until they or kinds of their URLs need no longer be left alone.
+//! Invariants: a standstill is not reported until it has lasted for [`SILENT_MIN`].
 
 use ringcrawl_base::grouped;
 use ringcrawl_base::time::Duration;
 use ringcrawl_brain::stats::Totals;
 
-/// What was seen of a crawl in which nothing may happen.
+/// Observations of a crawl in which nothing may happen.
 #[derive(Debug, Default)]
 pub(super) struct Standstill {
-    /// Answers of name servers, and the queries until the last of them.
+    /// Answers from name servers, and the queries sent before the last of them.
     dns_answers: u64,
     dns_queries: u64,
-    /// Since when there have been no more although names were asked for.
+    /// Since when there has been no further answer although names were queried.
     silent_since: Option<Duration>,
-    /// Responses, failures, connections and queries, as seen last.
+    /// Responses, failures, connections and queries at the last look.
     happened: u64,
-    /// Since when nothing has happened or been in flight although hosts have something to do.
+    /// Since when nothing has happened or been in flight although hosts have URLs left.
     still_since: Option<Duration>,
     /// What makes fetching wait, if anything does.
     told: Option<String>,
-    /// What went wrong last at a host that has not done well since.
+    /// The last failure at a host that has not recovered since.
     trouble: Option<String>,
 }
 
 impl Standstill {
-    /// What the crawl says that makes fetching wait, and what went wrong last.
+    /// Takes what the crawl reports as holding up fetching, and the last failure.
     pub(super) fn tell(&mut self, told: Option<String>, trouble: Option<String>) {
         (self.told, self.trouble) = (told, trouble);
     }
 
-    /// Looks at the totals after `elapsed`.
+    /// Updates from the totals after `elapsed`.
     pub(super) fn look(&mut self, totals: &Totals, elapsed: Duration) {
         if totals.dns_answers != self.dns_answers {
             (self.dns_answers, self.dns_queries) = (totals.dns_answers, totals.dns_queries);
             self.silent_since = None;
         }
-        // Between two tries of the only name there is no lookup, and still no answer.
+        // Between two tries of the only name no lookup is in flight, and there is still no answer.
         if totals.lookups > 0 || totals.dns_queries > self.dns_queries {
             self.silent_since.get_or_insert(elapsed);
         }
@@ -49,7 +49,7 @@ impl Standstill {
         self.still_since = if is_still { self.still_since.or(Some(elapsed)) } else { None };
     }
 
-    /// What holds the crawl up, when it can be told.
+    /// What holds the crawl up, if known.
     pub(super) fn cause(&self, totals: &Totals, elapsed: Duration) -> Option<String> {
         let lasts = |since: Option<Duration>| Some(elapsed.saturating_sub(since?)).filter(|time| *time >= SILENT_MIN);
         if self.told.is_some() {
@@ -75,14 +75,14 @@ impl Standstill {
     }
 }
 
-/// Name servers that do not answer for so long are told of: longer than a lookup should take.
+/// Silence of name servers shorter than this is not reported: it is longer than a lookup should take.
 const SILENT_MIN: Duration = Duration::from_secs(2);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// What is said after so many seconds.
+    /// The text after `seconds` seconds.
     fn said(standstill: &mut Standstill, seconds: u64, totals: &Totals) -> String {
         standstill.look(totals, Duration::from_secs(seconds));
         standstill.cause(totals, Duration::from_secs(seconds)).unwrap_or_default()
@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(said(5, &waiting(7)), "", "they answered just now");
         assert_eq!(said(10, &waiting(7)), "no name server has answered for 5 s (1,200 lookups in flight)");
         assert_eq!(said(15, &waiting(8)), "");
-        // The name is asked for again in a while; no lookup is in flight, and nobody has answered.
+        // The name will be queried again later; no lookup is in flight, and no server has answered.
         let between = Totals { lookups: 0, dns_queries: 5_003, ..waiting(8) };
         assert_eq!(said(20, &between), "no name server has answered for 5 s (0 lookups in flight)");
         assert_eq!(said(25, &Totals::default()), "", "nobody is asked");

@@ -1,13 +1,13 @@
 //! `store cat`: the payload of a page.
 //!
-//! Decides: the latest capture of exactly that URL, or with `--at` the nearest to a time; found by binary search in the
-//! indexes, and by reading the segments that have none. Of a revisit the payload is that of the capture that it refers to,
-//! which must be in the same place. Where there is no index, a record that is damaged counts only if none is whole. The
-//! payload is printed without its content coding, and without the chunked coding that other tools store; with
-//! `--as-stored` it is printed as it lies in the
-//! segment, after the HTTP head with `--headers`, within the whole WARC record with `--record`. An index that leads
-//! to something else than that page is told of, and nothing is printed: another page's bytes would be taken for its own.
-//! Limits: an index line of at most 256 KiB; of coded payloads [`CONTENT_BYTES_MAX`] bytes, coded and not.
+//! Decides: the latest capture of exactly that URL, or with `--at` the nearest to a time. It is found by binary
+//! search in the indexes, and by reading the segments without an index. The payload of a revisit is that of the
+//! capture it refers to, which must be under the same path. Without an index, a damaged record counts only if no
+//! intact one exists. The payload is printed without its content coding, and without the chunked coding that other
+//! tools store. With `--as-stored` it is printed as it is in the segment, with `--headers` after the HTTP head, with
+//! `--record` within the whole WARC record. An index entry that leads to anything but that page is reported, and
+//! nothing is printed: you would take another page's bytes for this page's.
+//! Limits: an index line of at most 256 KiB; [`CONTENT_BYTES_MAX`] bytes of a coded payload, both coded and decoded.
 
 use std::fs::File;
 use std::io::{self, BufReader, Seek, SeekFrom, Write};
@@ -48,14 +48,14 @@ pub struct Cat {
     record: bool,
 }
 
-/// Where a capture lies.
+/// The location of a capture.
 struct Capture {
     timestamp: String,
     segment: PathBuf,
     offset: u64,
     /// Records before it in the same frame.
     skip: u64,
-    /// Whether nothing is known to be wrong with it.
+    /// Whether no damage is known.
     is_whole: bool,
 }
 
@@ -95,19 +95,19 @@ pub fn run(arguments: &Cat, out: &mut impl Write) -> io::Result<u8> {
 
 /// The latest capture of a page, for other commands.
 pub(in crate::cli) struct Latest {
-    /// When, as 14 digits.
+    /// Its time, as 14 digits.
     pub timestamp: String,
-    /// The segment, and the byte in it.
+    /// The segment, and the byte offset in it.
     pub place: String,
     pub head: HttpHead,
-    /// The word of WARC-Truncated, or what its coding shows; empty: nothing is missing.
+    /// The value of WARC-Truncated, or what its coding shows; empty: nothing is missing.
     pub truncated: String,
     /// Without its content codings.
     pub content: Vec<u8>,
 }
 
-/// The latest capture of `url` under `path`, with at most `bytes_max` bytes of its payload and of its content; `None` where there
-/// is none that can be read.
+/// The latest capture of `url` under `path`, with at most `bytes_max` bytes of its payload and of its content; `None`
+/// if there is none that can be read.
 pub(in crate::cli) fn latest(path: &Path, url: &Url, bytes_max: usize) -> io::Result<Option<Latest>> {
     if segments(&[path.to_owned()]).is_ok_and(|segments| segments.is_empty()) {
         return Ok(None);
@@ -142,13 +142,13 @@ fn read(found: &Capture, url: &Url, path: &Path, bytes_max: usize) -> Result<Opt
     Ok(Some(Latest { timestamp: found.timestamp.clone(), place, head, truncated, content }))
 }
 
-/// What came of a capture.
+/// The result of printing a capture.
 enum Printed {
     /// It was printed.
     Whole,
-    /// It is not where the index has it, but this is.
+    /// Nothing was printed: at the index's location there is this instead.
     Nothing(String),
-    /// It has no body of its own, and what it refers to is not there: the URL and the time of that.
+    /// It has no body of its own, and the capture it refers to is missing: that one's URL and time.
     NoOriginal(String, String),
 }
 
@@ -156,7 +156,7 @@ fn span(text: &str) -> Result<Span, String> {
     Span::of(&digits(text)?).ok_or_else(|| "there is no such time".to_owned())
 }
 
-/// The capture of `url` in the segments under `path` that is meant.
+/// The capture of `url` that `which` selects in the segments under `path`.
 fn search(path: &Path, url: &Url, which: Which<'_>) -> io::Result<Option<Capture>> {
     let mut best = None;
     for segment in segments(&[path.to_owned()])? {
@@ -171,7 +171,7 @@ fn search(path: &Path, url: &Url, which: Which<'_>) -> io::Result<Option<Capture
     Ok(best)
 }
 
-/// Puts `found` in the place of `best`, if it is meant rather than that.
+/// Replaces `best` by `found` if `found` is the better match.
 fn consider(best: &mut Option<Capture>, found: Capture, which: Which<'_>) {
     let is_better = |best: &Capture| match (found.is_whole, best.is_whole) {
         (true, false) => true,
@@ -183,7 +183,7 @@ fn consider(best: &mut Option<Capture>, found: Capture, which: Which<'_>) {
     }
 }
 
-/// The record of a capture, and its reader.
+/// Opens the record of a capture; returns it with its reader.
 fn open(found: &Capture) -> Result<(SegmentReader<File>, Option<Record>), ReadError> {
     let mut reader = SegmentReader::new(opened_file(&found.segment)?)?;
     let mut record = reader.record_at(found.offset)?;
@@ -261,7 +261,7 @@ fn original_of(revisit: &Record, path: &Path) -> Result<Option<(Record, SegmentR
     Ok(record.filter(|original| digest(original) == digest(revisit)).map(|original| (original, reader)))
 }
 
-/// Prints the rest of the block, a payload that `http` came with, without its content codings.
+/// Prints the rest of the block, a payload that came with `http`, without its content codings.
 fn print_content(
     reader: &mut SegmentReader<File>,
     http: &HttpHead,
@@ -281,13 +281,14 @@ fn print_content(
     Ok(())
 }
 
-/// The line for `url` in a sorted index that is meant.
+/// The line for `url` in a sorted index that `which` selects.
 fn search_index(index: File, segment: &Path, url: &Url, which: Which<'_>) -> io::Result<Option<Capture>> {
     let start = format!("{} ", surt(url));
     let mut low = 0;
     let mut high = index.metadata()?.len();
     let mut lines = BufReader::new(index);
-    // The first line not before `start` begins in low..=high; narrowing ends where a line's length would not.
+    // The first line not before `start` begins in low..=high; the search stops when the range is as short as a line
+    // may be.
     while high - low > LINE_BYTES_MAX {
         let middle = low + (high - low) / 2;
         lines.seek(SeekFrom::Start(middle))?;
@@ -317,7 +318,8 @@ fn search_index(index: File, segment: &Path, url: &Url, which: Which<'_>) -> io:
     }
 }
 
-/// The capture of `url` in a segment without an index that is meant; tells how much of it is damaged.
+/// The capture of `url` that `which` selects in a segment without an index; reports how much of the segment is
+/// damaged.
 fn search_segment(path: &Path, url: &Url, which: Which<'_>) -> io::Result<Option<Capture>> {
     let mut reader = match opened_file(path).map_err(ReadError::Io).and_then(SegmentReader::new) {
         Ok(reader) => reader,
@@ -364,7 +366,7 @@ fn is_of(record: &Record, url: &Url) -> bool {
     Url::parse(record.head.target_uri()).is_ok_and(|target| target == *url)
 }
 
-/// Bytes of a coded payload, and of its content.
+/// Maximum number of bytes of a coded payload, and of its content.
 const CONTENT_BYTES_MAX: usize = 256 << 20;
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
-//! `store export`: segments written anew, for tools that read another container.
+//! `store export`: rewrites segments for tools that read another container.
 //!
-//! Decides: each file becomes one of the same name but for its end, with its index beside it; a file appears under its name
-//! when it is whole. A file that is there already is left as it is: of a segment that grows it may be the beginning. That and
-//! damaged records, which are omitted, are told of, as is an export of nothing: exit code 1. What pages' own words leave out is told, too, and no problem:
-//! noindex by default, for an export is what others get to see.
+//! Decides: each file becomes one of the same name except for its extension, with its index next to it. A file
+//! appears under its name only when it is complete. An existing file is left as it is: for a growing segment it may
+//! hold only the beginning. Existing files and damaged records, which are omitted, are reported, and so is an export
+//! of nothing: exit code 1. Pages left out because of their own wishes are also reported, but are no problem. By
+//! default these are noindex pages, since an export is meant for others to see.
 
 use std::fs;
 use std::io::{self, Write};
@@ -88,7 +89,7 @@ pub fn run(arguments: &Export, out: &mut impl Write) -> io::Result<u8> {
     Ok(if damaged + passed_over == 0 && records > about_files { DONE } else { FAILED })
 }
 
-/// Writes one file and its index. `None`: it is there already.
+/// Writes one file and its index. `None`: it exists already.
 fn write(path: &Path, stem: &str, arguments: &Export, taken: &mut Taken) -> io::Result<Option<Exported>> {
     let name = format!("{stem}.{}", arguments.to.as_str());
     let (target, index) = (arguments.out.join(&name), arguments.out.join(format!("{stem}{INDEX_SUFFIX}")));
@@ -107,7 +108,7 @@ fn write(path: &Path, stem: &str, arguments: &Export, taken: &mut Taken) -> io::
     let index_open = arguments.out.join(format!("{stem}{INDEX_SUFFIX}{OPEN}"));
     let mut lines = private::create(&index_open).map_err(|error| with_path(&index_open, &error))?;
     let written = lines.write_all(&exported.index).and_then(|()| lines.sync_all());
-    // What has a segment's name has its index.
+    // The index is renamed first, so that a file with a segment's name always has its index.
     written.and_then(|()| fs::rename(&index_open, &index)).map_err(|error| with_path(&index_open, &error))?;
     fs::rename(&open, &target).map_err(|error| with_path(&open, &error))?;
     Ok(Some(exported))

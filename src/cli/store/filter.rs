@@ -1,7 +1,8 @@
-//! Which captures are meant: by URL, host, time, status and type.
+//! Selects captures by URL, host, time, status and type.
 //!
-//! Decides: all that are given must hold. Times are compared by as many digits as are given, so `2026-11` is the whole of
-//! November. The type is that of the response, or what its bytes were found to be; a revisit's is `warc/revisit` as well.
+//! Decides: all given conditions must hold. Times are compared by as many digits as are given, so `2026-11` is the
+//! whole of November. The type is that of the response, or the one detected from its bytes; a revisit's is
+//! `warc/revisit` as well.
 //! Limits: nothing is looked up in the network, and no name is decoded: hosts are written as in URLs.
 
 use ringcrawl_brain::log;
@@ -20,7 +21,7 @@ pub struct UrlFilter {
 }
 
 impl UrlFilter {
-    /// What is meant.
+    /// The choice that the options make.
     pub fn choice(&self) -> UrlChoice {
         UrlChoice { prefix: self.prefix.clone(), host: self.host.clone() }
     }
@@ -45,35 +46,35 @@ pub struct Filter {
     media_type: Option<String>,
 }
 
-/// Statuses from one to another, both among them.
+/// An inclusive range of statuses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Statuses(u16, u16);
 
-/// What is known of a capture.
+/// The facts about a capture that conditions test.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts<'a> {
-    /// Its URL as it is recorded.
+    /// Its URL as recorded.
     pub url: &'a str,
     /// The 14 digits of its time.
     pub timestamp: &'a str,
     /// HTTP status; 0 when there is none.
     pub status: u16,
-    /// Its media types: said, and found.
+    /// Its media types: declared, and detected.
     pub types: [&'a str; 2],
 }
 
 impl Filter {
-    /// Whether anything is asked for.
+    /// Whether any condition is set.
     pub fn is_set(&self) -> bool {
         *self != Filter::default()
     }
 
-    /// The same for captures of any type.
+    /// The same conditions without the type.
     pub fn without_type(&self) -> Filter {
         Filter { media_type: None, ..self.clone() }
     }
 
-    /// Whether a capture is meant.
+    /// Whether a capture meets all conditions.
     pub fn takes(&self, facts: &Facts<'_>) -> bool {
         let from = |digits: &String| facts.timestamp.get(..digits.len()).unwrap_or(facts.timestamp);
         self.since.as_ref().is_none_or(|since| from(since) >= since.as_str())
@@ -92,7 +93,7 @@ fn is_in(range: &str, found: &str) -> bool {
 }
 
 fn host(text: &str) -> Result<String, String> {
-    // As URLs have it: lower-case, and in Punycode.
+    // As in URLs: lower-case, and in Punycode.
     let url = Url::parse(&format!("http://{}/", text.trim_end_matches('.'))).map_err(|_| "no host name".to_owned())?;
     if url.path_and_query() == "/" { Ok(url.host().to_owned()) } else { Err("no host name".to_owned()) }
 }

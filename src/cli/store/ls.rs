@@ -1,12 +1,14 @@
-//! `store ls`: one line a capture.
+//! `store ls`: one line per capture.
 //!
-//! Decides: columns are separated by tabs; captures are the records of type response, revisit, resource and
-//! conversion, but not where hosts were. Their length is that of the body, without the chunked coding in which other tools store it;
-//! `--records` shows all, with the type first, the length of the payload as it is stored, and the offset last; `--digests` adds what
-//! WARC-Payload-Digest would say of the payload as it is stored, in the form in which we write it, and of a capture that is a
-//! revisit what it says of the payload that it stands for. Behind the status of what was cut stands how (WARC-Truncated):
-//! `200 cut-length`. Damage, and a file without a record, go to stderr, and the list goes on behind them. Where captures are
-//! asked for by an option of [`Filter`] or [`Wishes`] and a segment has an index, only the records that the index names are read.
+//! Decides: columns are separated by tabs. Captures are the records of type response, revisit, resource and
+//! conversion, except those of hosts' addresses. Their length is that of the body, without the chunked coding
+//! in which other tools store it.
+//! `--records` shows all records, with the type first, the length of the payload as stored, and the offset last.
+//! `--digests` adds what WARC-Payload-Digest would say of the payload as stored, in the form in which we write it;
+//! for a capture that is a revisit, it adds what the record says of the payload that it stands for.
+//! If a response was cut, its status is followed by how (WARC-Truncated): `200 cut-length`. Damage, and a file
+//! without a record, go to stderr, and the list continues behind them. If an option of [`Filter`] or [`Wishes`]
+//! selects captures and a segment has an index, only the records that the index names are read.
 
 use std::fs::File;
 use std::io::{self, BufReader, Write};
@@ -48,7 +50,7 @@ pub struct Ls {
 struct Listed {
     record: Record,
     examined: Examined,
-    /// `sha256:BASE32`; empty: not asked for.
+    /// `sha256:BASE32`; empty: not requested.
     digest: Vec<u8>,
 }
 
@@ -78,7 +80,7 @@ pub fn run(arguments: &Ls, out: &mut impl Write) -> io::Result<u8> {
     Ok(code)
 }
 
-/// Lists what the index names; whether all of it was there.
+/// Lists the records that the index names; returns whether all were there.
 fn list_indexed(
     mut reader: SegmentReader<File>,
     path: &Path,
@@ -87,7 +89,7 @@ fn list_indexed(
     out: &mut impl Write,
 ) -> io::Result<bool> {
     let mut is_well = true;
-    // The index has no media type of a revisit; its record has.
+    // The index has no media type for a revisit; its record has.
     let of_revisits = arguments.filter.without_type();
     let mut lines = BufReader::new(File::open(index).map_err(|error| with_path(index, &error))?);
     loop {
@@ -128,7 +130,7 @@ fn list_indexed(
     }
 }
 
-/// Lists what a segment holds; whether nothing was damaged.
+/// Lists all records of a segment; returns whether none was damaged.
 fn list_all(
     mut reader: SegmentReader<File>,
     path: &Path,
@@ -167,7 +169,7 @@ fn list_all(
     Ok(is_well && has_any)
 }
 
-/// Reads the record that `reader` has just given.
+/// Reads the record that `reader` has just returned.
 fn read(reader: &mut SegmentReader<File>, record: Option<Record>, arguments: &Ls) -> Result<Option<Listed>, ReadError> {
     let Some(record) = record else { return Ok(None) };
     let mut sum = arguments.digests.then(|| Digest::new(DigestAlgorithm::Sha256));

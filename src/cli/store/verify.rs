@@ -1,6 +1,6 @@
 //! `store verify`: problems on stdout, one a line; a summary on stderr.
 //!
-//! Decides: a line is `FILE: offset N: RECORD-ID: what`; in an index, `line N`. What is not known is `-`.
+//! Decides: a line is `FILE: offset N: RECORD-ID: what`; in an index, `line N`. An unknown value is `-`.
 
 use std::io::{self, Write};
 use std::path::PathBuf;

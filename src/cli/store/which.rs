@@ -1,24 +1,25 @@
-//! Which of several captures of a page is meant.
+//! Chooses among several captures of a page.
 //!
-//! Decides: the latest; or the one nearest to a time, of two that are as near the earlier (RFC 7089 section 4.5.3 leaves it to
-//! the archive which of two it gives); or the payload of an exact time. A time that is given in part, such as 2026-11, is a
-//! span, to every moment of which one within it is nearest.
-//! Limits: times are those of an index, to the second. What has no time is farther than anything.
+//! Decides: it takes the latest; or the one nearest to a time, the earlier of two at the same distance (RFC 7089
+//! section 4.5.3 leaves that choice to the archive); or the payload of an exact time. A partial time, such as
+//! 2026-11, is a span: a capture within it has distance zero from it.
+//! Limits: times are those of an index, to the second. A capture without a time is farther than any other.
 
 use ringcrawl_base::time::UnixTime;
 
-/// What is asked for.
+/// The choice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Which<'a> {
     /// The latest capture.
     Latest,
-    /// The nearest one.
+    /// The one nearest to a time.
     Nearest(Span),
-    /// One of this time, of 14 digits, that is no revisit.
+    /// One of this time, of 14 digits, that is not a revisit.
     Payload(&'a str),
 }
 
-/// A moment, or all moments of a year, a month, a day, an hour or a minute. In seconds since 1970, both among them.
+/// A moment, or all moments of a year, a month, a day, an hour or a minute. In seconds since 1970, both ends
+/// included.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Span {
     first: u64,
@@ -26,7 +27,7 @@ pub struct Span {
 }
 
 impl Which<'_> {
-    /// Whether a capture of this time is one of those that are meant.
+    /// Whether a capture of this time is a candidate.
     pub fn takes(self, timestamp: &str, is_revisit: bool) -> bool {
         match self {
             Which::Latest | Which::Nearest(_) => true,
@@ -34,7 +35,7 @@ impl Which<'_> {
         }
     }
 
-    /// Whether a capture of the time `found` is meant rather than one of the time `before`, which was found before it.
+    /// Whether to prefer a capture of the time `found` to one of the time `before`, which was found before it.
     pub fn prefers(self, found: &str, before: &str) -> bool {
         match self {
             Which::Latest | Which::Payload(_) => found >= before,
@@ -44,12 +45,12 @@ impl Which<'_> {
 }
 
 impl Span {
-    /// Of 4 to 14 digits; `None`: there is no such time.
+    /// From 4 to 14 digits; `None`: there is no such time.
     pub fn of(digits: &str) -> Option<Span> {
         let with = |rest: &str| UnixTime::from_digits(&format!("{digits}{rest}")).map(seconds);
         let after = digits.len().checked_sub("yyyy".len())?;
         let first = with("0101000000".get(after..)?)?;
-        // Months end as they do.
+        // Tries the last days of months, from the longest to the shortest.
         let ends = ["1231235959", "1230235959", "1229235959", "1228235959"];
         let last = ends.iter().find_map(|end| with(end.get(after..)?))?;
         Some(Span { first, last })
@@ -70,7 +71,7 @@ fn seconds(time: UnixTime) -> u64 {
 mod tests {
     use super::*;
 
-    /// The one of `times` that is taken, in whichever order they are found.
+    /// The time chosen from `times`, in whichever order they are found.
     fn chosen<'a>(which: Which<'_>, times: &[&'a str]) -> Option<&'a str> {
         let choose = |times: &mut dyn Iterator<Item = &'a str>| {
             times.fold(None, |best, time| match best {
@@ -104,7 +105,7 @@ mod tests {
             let span = Span::of(at).expect("a time");
             assert_eq!(chosen(Which::Nearest(span), &times), Some(times[nearest]), "{at}");
         }
-        // A span reaches to its last second, in leap years, too.
+        // A span extends to its last second, in leap years, too.
         let last = |digits: &str| Span::of(digits).map(|span| UnixTime::from_micros(span.last * 1_000_000).to_digits());
         for (digits, end) in [
             ("2026", "20261231235959"),

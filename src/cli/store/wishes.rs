@@ -1,7 +1,7 @@
-//! What sites wish about their pages: who says noindex, and which uses are not wanted.
+//! What sites wish for their pages: which pages say noindex, and which uses are not wanted.
 //!
-//! Decides: how that is asked for on the command line. What is known of a page, and whether it is taken, is
-//! [`ringcrawl_warc::selection`]'s to say.
+//! Decides: the command-line options for that. [`ringcrawl_warc::selection`] decides what is known of a page, and
+//! whether it is taken.
 
 use ringcrawl_base::preferences::Use;
 use ringcrawl_ring as ring;
@@ -19,12 +19,12 @@ pub struct Wishes {
 }
 
 impl Wishes {
-    /// Whether anything is asked for.
+    /// Whether any option is set.
     pub fn is_set(&self) -> bool {
         *self != Wishes::default()
     }
 
-    /// What is asked for, now; `by_default` where nothing is said about noindex.
+    /// The selection at the present time; `by_default` applies if no option mentions noindex.
     pub fn selection(&self, by_default: Noindex) -> Selection {
         let noindex = self.noindex.unwrap_or(by_default);
         Selection { noindex, respect: self.respect.clone(), now: ring::unix_now() }

@@ -1,6 +1,6 @@
-//! What a crawl's logs say of one URL or host.
+//! What a crawl's logs record of one URL or host.
 //!
-//! Limits: counts alone are kept, and three URLs: a crawl of any size fits.
+//! Limits: only counts and three URLs are kept, so a crawl of any size fits.
 
 use std::collections::BTreeMap;
 
@@ -20,33 +20,33 @@ use ringcrawl_url::{SiteKey, Url, site_of};
 #[derive(Debug)]
 pub(super) struct Findings {
     asked: Asked,
-    /// How the same page may be written, too: only these are looked for.
+    /// Other spellings of the same page's URL: the only ones looked for.
     others: Vec<String>,
     /// The URL, if it is known.
     pub(super) url: Option<UrlFacts>,
-    /// What more is known of how it failed; empty: nothing.
+    /// Details of its failure; empty: none known.
     pub(super) detail: Box<str>,
-    /// Other ways to write it that are known.
+    /// Its other spellings that are known.
     pub(super) known_others: Vec<String>,
-    /// Of the URL's host, or the host.
+    /// Facts about the URL's host, or the host.
     pub(super) host: HostFacts,
-    /// Of the host's site.
+    /// Facts about the host's site.
     pub(super) site: SiteFacts,
-    /// What the host asked for, and how it does.
+    /// What the host asked for, and its state.
     pub(super) note: Option<HostNote>,
-    /// The last note on the URL's port alone.
+    /// The last note about the URL's port alone.
     pub(super) origin_note: Option<HostNote>,
-    /// What makes the whole crawl wait, or did when it ended: our own network.
+    /// What holds up the whole crawl, or did when it ended: our own network.
     pub(super) outage: Option<Trouble>,
     /// The latest time in the logs, in seconds since 1970.
     pub(super) latest_seconds: u64,
     /// A URL of the host.
     pub(super) origin: Option<Url>,
-    /// Responses with 2xx of the whole crawl.
+    /// Responses with 2xx in the whole crawl.
     pub(super) pages: u64,
 }
 
-/// How a URL stands.
+/// The state of a URL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct UrlFacts {
     pub(super) state: UrlState,
@@ -57,7 +57,7 @@ pub(super) struct UrlFacts {
     pub(super) is_duplicate: bool,
     pub(super) wall: Option<Wall>,
     pub(super) cut: Option<Truncated>,
-    /// URLs of its host that wait and were found before it.
+    /// Queued URLs of its host that were found before it.
     pub(super) ahead: u64,
 }
 
@@ -69,33 +69,33 @@ pub(super) struct SiteFacts {
     linking: LinkingSites,
     /// Responses with 2xx.
     pub(super) pages: u64,
-    /// A seed is one of its URLs.
+    /// Whether one of its URLs is a seed.
     is_wanted: bool,
 }
 
-/// How the URLs of a host stand.
+/// The state of a host's URLs.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct HostFacts {
     pub(super) urls: u64,
     pub(super) waiting: u64,
-    /// Those of them that are deferred, as their page advised against them.
+    /// How many of them are deferred, because their page advised against them.
     pub(super) deferred: u64,
     pub(super) set_aside: u64,
     pub(super) fetched: u64,
     pub(super) failed: u64,
     pub(super) denied: u64,
-    /// Status, and how many.
+    /// Statuses, with counts.
     pub(super) statuses: BTreeMap<u16, u64>,
-    /// Name of the failure, how many, and the latest.
+    /// By name of the failure: count and latest time.
     pub(super) failures: BTreeMap<&'static str, (u64, u64)>,
-    /// The waiting URL that has the first turn.
+    /// The waiting URL whose turn comes first.
     pub(super) first: Option<String>,
-    /// When one of them ended last, in seconds since 1970.
+    /// When the latest of them ended, in seconds since 1970.
     pub(super) last_seconds: Option<u64>,
 }
 
 impl Findings {
-    /// Nothing yet; `rng_seed` is the crawl's.
+    /// No findings yet; `rng_seed` is the crawl's.
     pub(super) fn new(asked: Asked, rng_seed: u64) -> Findings {
         let site = site_of(asked.host());
         let site = SiteFacts {
@@ -126,7 +126,7 @@ impl Findings {
         }
     }
 
-    /// Whether the crawl knows what is asked about.
+    /// Whether the crawl knows the URL or host.
     pub(super) fn is_known(&self) -> bool {
         match self.asked {
             Asked::Url(_) => self.url.is_some(),
@@ -134,7 +134,7 @@ impl Findings {
         }
     }
 
-    /// Takes what the logs say.
+    /// Takes one step of the logs.
     pub(super) fn take(&mut self, step: &ListingStep<'_>) {
         match step {
             ListingStep::Host(note) => self.take_note(note),
@@ -161,8 +161,8 @@ impl Findings {
         }
     }
 
-    /// What keeps the URL, or those of the host, from being fetched: the last thing that went wrong, if it has not gone
-    /// well since.
+    /// What keeps the URL, or those of the host, from being fetched: the last failure, unless the host has recovered
+    /// since.
     pub(super) fn trouble(&self) -> Option<&Trouble> {
         let health = &self.note.as_ref()?.health;
         match &self.asked {
@@ -177,7 +177,7 @@ impl Findings {
         if self.others.iter().any(|other| other == listed.text) {
             self.known_others.push(listed.text.to_owned());
         }
-        // Most URLs are of other sites, which is told without reading them.
+        // Most URLs are of other sites; this is visible without parsing them.
         if !listed.text.contains(&*self.site.name) {
             return;
         }
@@ -214,7 +214,7 @@ impl SiteFacts {
         self.linking.count()
     }
 
-    /// How many pages it may have before others; `None`: all of them.
+    /// How many pages it may fetch before other sites take precedence; `None`: all of them.
     pub(super) fn pages_before_others(&self, config: &Config) -> Option<u64> {
         let budget = &config.budget;
         let (free, each) = (budget.site_pages_free.into(), budget.site_pages_per_linking_site.into());
@@ -251,7 +251,7 @@ impl HostFacts {
         }
     }
 
-    /// The failure that gave the whole host up, and when, if that was the last that came of it.
+    /// The failure for which the whole host was given up, and when, if that was its last result.
     pub(super) fn given_up(&self) -> Option<(&'static str, u64)> {
         const OF_HOST: [Failure; 5] = [
             Failure::HostDead,
@@ -265,7 +265,7 @@ impl HostFacts {
     }
 }
 
-/// Other ways to write a page's URL that people mix up: scheme, `www.`, the slash at the end.
+/// Other spellings of a page's URL that people mix up: scheme, `www.`, the slash at the end.
 fn others(url: &Url) -> Vec<String> {
     let text = url.as_str();
     let other_scheme = match text.strip_prefix("https://") {

@@ -1,10 +1,10 @@
 //! What keeps a waiting URL, or the waiting URLs of a host, from being fetched now.
 //!
-//! Decides: what would end the URL without a request comes first, then what went wrong, as that is the true reason,
-//! then what holds the whole crawl, then what holds the host, and last its own place in the queue. 429 and 503 are the
-//! host's wish to be left alone.
-//! Invariants: only what the directory says; a turn at a site, an address or an operator's group, a retry's pause, and what a crawl
-//! has learned of traps are the running crawl's alone.
+//! Decides: what would end the URL without a request comes first. Then comes what went wrong, as that is the true
+//! reason, then what holds the whole crawl, then what holds the host, and last its own place in the queue. 429 and
+//! 503 are the host's wish to be left alone.
+//! Invariants: it reports only what the directory records. Claims at a site, an address or an operator's group, a
+//! retry's pause, and what a crawl has learned of traps are known to the running crawl alone.
 
 use super::robots::Says;
 use super::told::{counted, linking};
@@ -17,18 +17,18 @@ use ringcrawl_brain::log::UrlState;
 use ringcrawl_brain::scope::{BlockedBy, Decider, Verdict};
 use ringcrawl_brain::trouble::{Cause, Trouble};
 
-/// Something that holds a URL.
+/// A reason that holds a URL.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Hold {
     /// A word for programs.
     pub(super) by: &'static str,
-    /// Until when, in seconds since 1970, if that is known.
+    /// Until when, in seconds since 1970, if known.
     pub(super) until: Option<u64>,
-    /// In words, that go on after "because".
+    /// In words that follow "because".
     pub(super) text: String,
 }
 
-/// What holds it, the first reason first; nothing where nothing waits.
+/// What holds it, the first reason first; empty if nothing waits.
 pub(super) fn holds(known: &Known) -> Vec<Hold> {
     let (facts, config) = (&known.facts, &known.config);
     let url = facts.url.filter(|url| url.state == UrlState::Waiting);
@@ -38,7 +38,7 @@ pub(super) fn holds(known: &Known) -> Vec<Hold> {
     let now = known.now.as_micros() / 1_000_000;
     let mut holds = Vec::new();
     let mut hold = |by, until, text: String| holds.push(Hold { by, until, text });
-    // Of a host, its root alone was judged: what is true of all its URLs are names and addresses on a list.
+    // For a host, only its root was judged; a list's verdict on a name or an address applies to all its URLs.
     let denied = known.denied().filter(|denied| url.is_some() || is_of_host(denied));
     if let Some(denied) = denied {
         let what = if url.is_some() { "it" } else { "them" };
@@ -51,7 +51,7 @@ pub(super) fn holds(known: &Known) -> Vec<Hold> {
             hold("robots", None, format!("robots.txt forbids it ({robots}{by}): it ends without a request"));
         }
     }
-    // One that was asked since then is asked at its known address.
+    // A host that got a request since then is reached at its known address.
     let may_hold =
         |outage: &&Trouble| outage.asked != JobKind::Resolve || facts.host.last_seconds <= Some(outage.seconds);
     if let Some(outage) = facts.outage.as_ref().filter(may_hold) {
@@ -68,10 +68,10 @@ pub(super) fn holds(known: &Known) -> Vec<Hold> {
         };
         hold("trouble", trouble.left(now).filter(|_| known.is_running).map(|left| now + left), text);
     }
-    // By the clock of now a rest would last longer than it was meant to: the log is from the future.
+    // By the current clock a cooldown would last longer than intended: the log is from the future.
     let behind = facts.latest_seconds.saturating_sub(now);
     if behind >= CLOCK_BEHIND_MIN {
-        // What was written down last is some time old.
+        // The last record is some time old.
         let behind = span(Duration::from_secs(behind + behind / 100));
         let rest = facts.note.as_ref().filter(|note| note.until_seconds > now.saturating_add(note.lasts_seconds));
         let but = if rest.is_some() { ", so its host rests for no longer than it was to" } else { "" };
@@ -141,12 +141,12 @@ pub(super) fn holds(known: &Known) -> Vec<Hold> {
     holds
 }
 
-/// Whether it is no failure, but says that the host is to be left alone for a while.
+/// Whether it is no failure, but a request to leave the host alone for a while.
 fn is_wish(trouble: &Trouble) -> bool {
     trouble.asked == JobKind::Page && matches!(trouble.cause, Cause::Status(429 | 503))
 }
 
-/// The time between two requests to the host, as far as it is known here.
+/// The time between two requests to the host, to the extent that the directory shows it.
 pub(super) fn delay(known: &Known) -> Duration {
     let note = known.facts.note.as_ref();
     if let Some(in_force) = note.map(|note| note.health.delay).filter(|delay| !delay.is_zero() && known.is_running) {
@@ -161,7 +161,7 @@ pub(super) fn is_of_host(verdict: &Verdict) -> bool {
     matches!(&verdict.by, Decider::Blocked(BlockedBy::Name(_) | BlockedBy::Address))
 }
 
-/// What decided, in words.
+/// The deciding rule or list, in words.
 pub(super) fn decider(verdict: &Verdict) -> String {
     match &verdict.by {
         Decider::Key(key) => (*key).to_owned(),
@@ -173,7 +173,7 @@ pub(super) fn decider(verdict: &Verdict) -> String {
     }
 }
 
-/// A time as people say it, in one unit.
+/// A time in one unit, as people say it.
 fn span(duration: Duration) -> String {
     let millis = duration.as_millis() as u64;
     match millis {
@@ -185,7 +185,7 @@ fn span(duration: Duration) -> String {
     }
 }
 
-/// Seconds that the clock may be behind the logs of a crawl that runs: they count whole seconds, upwards.
+/// Tolerance in seconds of the clock behind the logs of a running crawl: they count whole seconds, rounded up.
 const CLOCK_BEHIND_MIN: u64 = 60;
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
-//! What the robots.txt that a crawl stored last says of a URL, and the line that decides.
+//! The verdict of the last stored robots.txt on a URL, and the line that decides.
 //!
-//! Decides: redirects are followed from one stored answer to the next, as far as the crawl would. A wall and a file that is cut off
-//! are judged as the crawl judges them: they forbid everything. The line is looked for in the text:
-//! the one that is this very rule by itself, and without which another decides.
-//! Limits: `robots.body_bytes_max` bytes; [`TRIED_MAX`] lines that look alike. A crawl has in memory what it read last, which may be
-//! newer than what is stored here while it runs.
+//! Decides: redirects are followed from one stored response to the next, as far as the crawl would follow them. A
+//! wall and a truncated file are judged as the crawl judges them: they forbid everything. The deciding line is
+//! searched in the text: it is the line that alone yields this very rule, and without which another rule decides.
+//! Limits: `robots.body_bytes_max` bytes; [`TRIED_MAX`] lines that look alike. A running crawl has the version that
+//! it read last in memory, which may be newer than the one stored here.
 
 use std::io;
 use std::path::Path;
@@ -16,17 +16,17 @@ use ringcrawl_http as http;
 use ringcrawl_robots::{Decisive, Meaning, Rules, meaning};
 use ringcrawl_url::Url;
 
-/// What was found.
+/// The result.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct RobotsFound {
-    /// Where the answer came from.
+    /// The URL of the response.
     pub(super) url: Option<String>,
-    /// When, as 14 digits.
+    /// Its time, as 14 digits.
     pub(super) timestamp: String,
     pub(super) says: Says,
 }
 
-/// What a robots.txt says of the URL.
+/// The verdict of a robots.txt on the URL.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) enum Says {
     /// None is stored.
@@ -34,12 +34,12 @@ pub(super) enum Says {
     Nothing,
     /// It has this status, which forbids nothing.
     Missing(u16),
-    /// It has this status, and is what the words say, if any; which forbids all.
+    /// It has this status, which forbids everything; the text describes it further, if not empty.
     Unreachable(u16, &'static str),
     /// It was read.
     Rules {
         allows: bool,
-        /// The line that decides, with its number; `None`: no rule is about the URL.
+        /// The line that decides, with its number; `None`: no rule matches the URL.
         line: Option<(usize, String)>,
     },
 }
@@ -76,7 +76,7 @@ fn says(body: &[u8], token: &str, bytes_max: usize, path: &str) -> Says {
     Says::Rules { allows: rules.allows(path), line }
 }
 
-/// Whether rules may be missing at the end, as the crawl sees it.
+/// Whether rules may be missing at the end, by the crawl's own criteria.
 fn is_torn(truncated: &str, content_bytes: usize, bytes_max: usize) -> bool {
     match truncated {
         "" => false,
@@ -85,7 +85,7 @@ fn is_torn(truncated: &str, content_bytes: usize, bytes_max: usize) -> bool {
     }
 }
 
-/// The line of `body` that is the rule, with its number from 1.
+/// The line of `body` that holds the rule, with its number from 1.
 fn line_of(body: &[u8], token: &str, bytes_max: usize, path: &str, decisive: &Decisive) -> Option<(usize, String)> {
     let is_it = |line: &[u8]| {
         let alone = [b"User-agent: *\n", line].concat();
@@ -98,13 +98,13 @@ fn line_of(body: &[u8], token: &str, bytes_max: usize, path: &str, decisive: &De
         let rest = [before, behind].concat();
         Some(Rules::parse(&rest, token, bytes_max).decisive(path).as_ref() != Some(decisive))
     };
-    // Several of them may be of other groups, or all of ours.
+    // Several lines may be in other groups, or all in ours.
     let found = lines.iter().find(|line| without(line) == Some(true)).or(lines.first());
     found
         .map(|(number, _, line)| (*number, String::from_utf8_lossy(line).trim().chars().take(LINE_CHARS_MAX).collect()))
 }
 
-/// The lines, each with where it starts: they end with CR, LF, or both.
+/// The lines, each with its start offset: they end with CR, LF, or both.
 fn lines(body: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let mut next = 0;
     std::iter::from_fn(move || {
@@ -116,13 +116,13 @@ fn lines(body: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     })
 }
 
-/// What a file is that nobody was let in to read.
+/// Describes a file that the crawler was not let in to read.
 const WALL: &str = " and a wall: a challenge, or a demand for payment";
-/// What a file is whose end is missing.
+/// Describes a file whose end is missing.
 const TORN: &str = ", cut off before its end";
-/// Lines that are tried.
+/// Maximum number of lines tried.
 const TRIED_MAX: usize = 64;
-/// A longer line is told in part.
+/// A longer line is cut.
 const LINE_CHARS_MAX: usize = 200;
 
 #[cfg(test)]

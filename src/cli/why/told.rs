@@ -1,6 +1,7 @@
-//! What is known, as text for people and as JSON for programs.
+//! Formats what is known, as text for people and as JSON for programs.
 //!
-//! Decides: the first line is the answer; the others are a name and what is known under it, each once.
+//! Decides: the first line is the answer. Each other line is a name followed by what is known under it, each fact
+//! once.
 
 use std::fmt::Write as _;
 
@@ -21,11 +22,11 @@ use ringcrawl_brain::outcome::Wall;
 use ringcrawl_brain::trouble::{Cause, Trouble, words};
 use ringcrawl_url::Url;
 
-/// The answer, and what it rests on.
+/// The answer, and its evidence.
 pub(super) fn as_text(known: &Known) -> String {
     let mut text = format!("{}\n", answer(known));
     let mut line = |name: &str, what: &str| {
-        // What is written to a string arrives.
+        // Writing to a string cannot fail.
         let _ = writeln!(text, "  {:<10} {what}", format!("{name}:"));
     };
     for hold in holds(known).iter().skip(1) {
@@ -56,7 +57,7 @@ pub(super) fn as_text(known: &Known) -> String {
             (Asked::Host(_), Some(denied)) if is_of_host(denied) => "all of it",
             (Asked::Host(_), _) => "its root",
         };
-        // A list of addresses is asked when a host's addresses are known, which nobody looks up here.
+        // A list of addresses applies when a host's addresses are known, and this command looks up none.
         let blocked = known.facts.url.is_some_and(|url| url.state == UrlState::Failed(Failure::Blocked));
         let unknown = if blocked { "; the addresses of its host are not looked up here" } else { "" };
         match known.denied() {
@@ -109,7 +110,7 @@ fn host_lines(known: &Known, line: &mut dyn FnMut(&str, &str)) {
     line("delay", &format!("{:.3} s at least between two requests{asked}", delay(known).as_secs_f64()));
 }
 
-/// The sentence that answers.
+/// The answering sentence.
 fn answer(known: &Known) -> String {
     match &known.asked {
         Asked::Url(_) => match &known.facts.url {
@@ -145,7 +146,7 @@ fn answer(known: &Known) -> String {
     }
 }
 
-/// What most of a host's URLs failed by, if any did.
+/// The most frequent failure among a host's URLs, if there is any.
 fn most_failed(known: &Known) -> String {
     let most = known.facts.host.failures.iter().max_by_key(|(_, (count, _))| *count);
     most.map_or(String::new(), |(failure, (count, _))| {
@@ -153,7 +154,8 @@ fn most_failed(known: &Known) -> String {
     })
 }
 
-/// Why URLs ended so: what went wrong at the host last, if it went wrong so, or else what such a failure means.
+/// Why URLs ended this way: the host's last trouble if it explains the failure, or else the meaning of such a
+/// failure.
 fn cause(known: &Known, failure: &str) -> String {
     if let (Asked::Url(url), false, Some(facts)) = (&known.asked, known.facts.detail.is_empty(), &known.facts.url)
         && let UrlState::Failed(failure) = facts.state
@@ -164,7 +166,7 @@ fn cause(known: &Known, failure: &str) -> String {
     trouble.map_or_else(|| meaning(failure).to_owned(), |trouble| trouble.sentence_at_rest(known.asked.host()))
 }
 
-/// Whether URLs end as this failure where that went wrong.
+/// Whether `trouble` makes URLs end in this failure.
 pub(in crate::cli) fn explains(trouble: &Trouble, failure: &str) -> bool {
     match failure {
         "robots-unreachable" | "robots-server-error" => trouble.asked == JobKind::Robots,
@@ -173,7 +175,7 @@ pub(in crate::cli) fn explains(trouble: &Trouble, failure: &str) -> bool {
     }
 }
 
-/// What a status that is no page asks of whoever wants the page.
+/// Explains a status that came without a page.
 fn hint(status: u16) -> &'static str {
     match status {
         401 => ": it wants a login (http.auth)",
@@ -199,7 +201,7 @@ fn cut(url: &UrlFacts) -> &'static str {
     }
 }
 
-/// What was there in place of a page, if it was none.
+/// What came in place of a page, if it was no page.
 fn wall(url: &UrlFacts) -> &'static str {
     match url.wall {
         Some(Wall::Challenge) => ", a challenge in place of a page",
@@ -262,12 +264,12 @@ fn answer_unknown(known: &Known) -> String {
     }
 }
 
-/// A number of things, in words.
+/// Formats a count with its noun.
 pub(super) fn counted(count: u64, thing: &str) -> String {
     format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
 }
 
-/// How many sites link, in words.
+/// Formats how many sites link.
 pub(super) fn linking(sites: u64) -> String {
     match sites {
         0 => "no other site links".to_owned(),
@@ -276,7 +278,7 @@ pub(super) fn linking(sites: u64) -> String {
     }
 }
 
-/// How the URL was found; the pages are told behind it, if they are known.
+/// How the URL was found; its linking pages follow, if they are known.
 fn way(url: &UrlFacts, are_told: bool) -> String {
     let hops = Hops::from_bits(url.depth);
     if hops == Hops::default() {
@@ -318,7 +320,7 @@ fn robots(known: &Known) -> String {
     }
 }
 
-/// What a failure means to whoever waits for the page.
+/// What a failure means for you as the operator.
 pub(in crate::cli) fn meaning(failure: &str) -> &'static str {
     match failure {
         "robots-denied" => "robots.txt forbids its URLs",
@@ -348,7 +350,7 @@ pub(in crate::cli) fn meaning(failure: &str) -> &'static str {
     }
 }
 
-/// What a directory does not say.
+/// What the directory does not record.
 const UNKNOWN: &str = "turns at its site, address and operator, pauses between tries, rests of kinds of URLs, what is left of \
                        [budget], what was learned of traps: the running crawl alone knows them";
 

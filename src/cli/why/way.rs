@@ -1,6 +1,7 @@
-//! The way to a URL: the pages that led to it, back to a seed.
+//! The path to a URL: the pages that led to it, back to a seed.
 //!
-//! Decides: one pass over the log finds the way among hashes ([`Linkers`]); a second one has the pages' texts. A page that is no URL of the log, such as a robots.txt that names a sitemap, ends it.
+//! Decides: one pass over the log finds the path among hashes ([`Linkers`]); a second one collects the pages' texts.
+//! A page that is not a URL of the log, such as a robots.txt that names a sitemap, ends the path.
 //! Limits: [`PAGES_MAX`] pages.
 
 use std::collections::HashMap;
@@ -13,16 +14,16 @@ use ringcrawl_url::Url;
 /// The pages that led to a URL, the nearest first.
 #[derive(Debug, Default)]
 pub(super) struct Way {
-    /// By hash: its place among them.
+    /// From the hash of a page to its index among them.
     places: HashMap<u64, usize>,
-    /// Their texts, once they are found.
+    /// Their texts, once found.
     pub(super) pages: Vec<Box<str>>,
-    /// The last of them is a seed.
+    /// Whether the last of them is a seed.
     pub(super) is_whole: bool,
 }
 
 impl Way {
-    /// The way to `url`.
+    /// The path to `url`.
     pub(super) fn to(url: &Url, mut linkers: Linkers) -> Way {
         linkers.sort();
         let (mut places, mut at) = (HashMap::new(), hash(url.as_str()));
@@ -37,7 +38,7 @@ impl Way {
         Way { places, pages, is_whole: false }
     }
 
-    /// A URL of the log, once more.
+    /// Takes a URL of the log in the second pass.
     pub(super) fn take(&mut self, listed: &Listed<'_>) {
         if let Some(via) = listed.via
             && let Some(place) = self.places.get(&hash(via))
@@ -51,7 +52,7 @@ impl Way {
     }
 }
 
-/// Longer ways are cut: there are no more links than 255 from a seed, and few redirects between them.
+/// Longer paths are cut: a URL is at most 255 links from a seed, with few redirects between them.
 const PAGES_MAX: usize = 1_000;
 
 #[cfg(test)]
@@ -59,7 +60,8 @@ mod tests {
     use super::*;
     use ringcrawl_brain::log::UrlState;
 
-    /// The way to a URL by a log of URLs, pages that linked to them, and bits of `Hops`, and whether it begins at a seed.
+    /// The path to a URL in a log of URLs, pages that linked to them, and bits of `Hops`; and whether it begins at a
+    /// seed.
     fn way(url: &str, log: &[(&str, Option<&str>, u16)]) -> (Vec<String>, bool) {
         let log: Vec<Listed<'_>> = log
             .iter()
@@ -99,7 +101,7 @@ mod tests {
         let expected = ["http://a.test/2", "http://a.test/1", "http://a.test/"].map(str::to_owned).to_vec();
         assert_eq!(way("http://b.test/3", &log), (expected, true));
         assert_eq!(way("http://a.test/", &log), (vec![], false));
-        // Sent away for a cookie, and back: it is in the log twice.
+        // Redirected for a cookie, and back: it is in the log twice.
         let led_back = ("http://a.test/1", Some("http://a.test/check"), 1);
         let log = [seed, log[3], ("http://a.test/check", Some("http://a.test/1"), 1), led_back];
         assert_eq!(way("http://a.test/1", &log), (vec!["http://a.test/".to_owned()], true));
@@ -112,7 +114,7 @@ mod tests {
         let robots = "http://a.test/robots.txt";
         let map = ("http://a.test/map", Some(robots), 1);
         assert_eq!(way("http://a.test/map", &[map]), (vec![robots.to_owned()], false));
-        // A log that is damaged, or of crawlers that kept apart, may lead around.
+        // A log that is damaged, or of crawlers that worked separately, may contain a circle.
         let log = [("http://a.test/1", Some("http://a.test/2"), 1), ("http://a.test/2", Some("http://a.test/1"), 2)];
         let (pages, is_whole) = way("http://a.test/1", &log);
         assert_eq!((pages, is_whole), (vec!["http://a.test/2".to_owned(), "http://a.test/1".to_owned()], false));

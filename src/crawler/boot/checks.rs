@@ -1,6 +1,6 @@
-//! What is checked before a crawl touches anything: each mistake is told with what mends it.
+//! Checks before a crawl touches anything: each mistake is reported with its remedy.
 //!
-//! Leaves to others: keys alone and together (`config`), seeds that are no URLs (`seeds`), CPUs and the directory.
+//! Leaves to others: keys alone and together (`config`), seeds that are not URLs (`seeds`), CPUs and the directory.
 
 use std::fs;
 use std::path::Path;
@@ -24,7 +24,7 @@ use ringcrawl_files::private;
 use ringcrawl_ring as ring;
 use ringcrawl_url::{Url, fingerprint};
 
-/// What the crawl needs of memory and files; what is lowered to fit the memory needs no file.
+/// The crawl's needs for memory and files; what is lowered to fit the memory needs no file.
 pub(super) fn size(config: &Config, seeds: &[Seed], partition: &Partition) -> Result<MemoryBudget, BootError> {
     let memory = memory_budget(config, partition, seeds.iter().any(bounds_its_site)).map_err(BootError::Order)?;
     let mut limited = config.clone();
@@ -33,14 +33,15 @@ pub(super) fn size(config: &Config, seeds: &[Seed], partition: &Partition) -> Re
     Ok(memory)
 }
 
-/// Whether a crawl of `config` has the memory that it needs on this machine, and the assignment that it names; what is wrong, in words.
+/// Whether this machine has the memory that a crawl of `config` needs, and the assignment that `config` names; the
+/// error describes what is wrong.
 pub fn check_memory(config: &Config) -> Result<(), String> {
     let cpus = super::choose_cpus(&config.crawl.cpus).map_or(1, |cpus| cpus.len());
     let partition = partition(config, cpus).map_err(|error| error.to_string())?;
     memory_budget(config, &partition, false).map(drop)
 }
 
-/// Which shard a URL belongs to, where `cpus` CPUs are for shards; an assignment is read from its file.
+/// Which shard a URL belongs to, with `cpus` CPUs for shards; an assignment is read from its file.
 pub(super) fn partition(config: &Config, cpus: usize) -> Result<Partition, BootError> {
     let wanted = config.crawl.shards as u16;
     if matches!(config.partition.by, PartitionBy::Vector | PartitionBy::Dynamic) {
@@ -71,7 +72,7 @@ pub(super) fn partition(config: &Config, cpus: usize) -> Result<Partition, BootE
     Ok(Partition::of_vector(vector))
 }
 
-/// A shard can have no more than all URLs.
+/// A shard cannot hold more than all URLs.
 pub(super) fn balance(config: &Config, shards: u16) -> Result<(), BootError> {
     let (above, all) = (config.partition.balance_above, 100 * u32::from(shards));
     if config.partition.balance == Balance::Off || shards == 1 || above < all {
@@ -82,7 +83,7 @@ pub(super) fn balance(config: &Config, shards: u16) -> Result<(), BootError> {
     )))
 }
 
-/// Whose machines are where: those that are built in, and the configuration's.
+/// Which operator's machines are where: the built-in list, and the configuration's.
 pub(super) fn operators(config: &Config) -> Result<Operators, BootError> {
     let mut operators = Operators::built_in();
     for path in &config.politeness.operators {
@@ -95,7 +96,7 @@ pub(super) fn operators(config: &Config) -> Result<Operators, BootError> {
     Ok(operators)
 }
 
-/// The URLs that an earlier crawl found the most links to.
+/// The URLs to which an earlier crawl found the most links.
 pub(super) fn replicated(config: &Config, rng_seed: u64) -> Result<Replicated, BootError> {
     let exchange = &config.exchange;
     if exchange.replicated.is_empty() {
@@ -106,7 +107,7 @@ pub(super) fn replicated(config: &Config, rng_seed: u64) -> Result<Replicated, B
     listed.map(Replicated::new).map_err(|error| BootError::Order(format!("exchange.replicated: {error}")))
 }
 
-/// What URLs are worth, where they go by ranks.
+/// What URLs are worth, in a crawl ordered by ranks.
 pub(super) fn ranks(config: &Config, rng_seed: u64) -> Result<Ranks, BootError> {
     let frontier = &config.frontier;
     if frontier.order != UrlOrder::Rank {
@@ -119,7 +120,7 @@ pub(super) fn ranks(config: &Config, rng_seed: u64) -> Result<Ranks, BootError> 
     read.map(Ranks::new).map_err(|error| BootError::Order(format!("frontier.ranks: {error}")))
 }
 
-/// Every fetch, idle connection and name asked for is an open file; too few would fail fetches at random.
+/// Every fetch, idle connection and lookup is an open file; too few would fail fetches at random.
 fn files(config: &Config, shards: u16) -> Result<(), BootError> {
     let files = super::raise_file_limit();
     let (limits, names) = (&config.fetch, config.dns.in_flight_max);
@@ -135,7 +136,7 @@ fn files(config: &Config, shards: u16) -> Result<(), BootError> {
     )))
 }
 
-/// What cannot be listed cannot be kept from being fetched.
+/// Addresses that cannot be listed cannot be excluded from fetching.
 pub(super) fn addresses(config: &Config) -> Result<(), BootError> {
     if config.fetch.private_addresses != PrivateAddresses::Deny {
         return Ok(());
@@ -148,7 +149,7 @@ pub(super) fn addresses(config: &Config) -> Result<(), BootError> {
     })
 }
 
-/// Folders that are not there are made by nobody: where a disk is not mounted they would fill another one.
+/// ringcrawl does not create missing folders: where a disk is not mounted they would fill another one.
 pub(super) fn store_dirs(config: &Config, root: &Path) -> Result<(), BootError> {
     let root = root.canonicalize().ok();
     for dir in &config.store.dirs {
@@ -185,7 +186,7 @@ pub(super) fn left_out(config: &Config, dir: &Path) -> Result<(), BootError> {
     Err(BootError::Order(left_out.iter().map(line).collect::<Vec<_>>().join("\n")))
 }
 
-/// No shard knows what a site costs that is on several.
+/// If a site is on several shards, no shard knows its cost.
 pub(super) fn budgets(config: &Config, seeds: &[Seed]) -> Result<(), BootError> {
     match seeds.iter().find(|seed| bounds_its_site(seed)).filter(|_| !config.keeps_sites()) {
         Some(seed) => Err(BootError::Order(format!(
@@ -195,13 +196,13 @@ pub(super) fn budgets(config: &Config, seeds: &[Seed]) -> Result<(), BootError> 
     }
 }
 
-/// Whether a seed says what its site may cost.
+/// Whether a seed limits the cost of its site.
 fn bounds_its_site(seed: &Seed) -> bool {
     let options = seed.options.as_deref();
     options.is_some_and(|options| SeedOptions { depth: None, ..*options } != SeedOptions::default())
 }
 
-/// What an operator may not expect of a configuration that is right.
+/// What an operator should not expect from a valid configuration.
 pub fn notes(config: &Config) -> Vec<String> {
     let politeness = &config.politeness;
     let is_moot = politeness.host_delay < politeness.site_delay;
@@ -209,8 +210,8 @@ pub fn notes(config: &Config) -> Vec<String> {
     is_moot.then(|| note.to_owned()).into_iter().collect()
 }
 
-/// A seed that is out of scope would be no URL of the crawl, without a word. What is told of those that are skipped, as
-/// `seeds.errors` has it.
+/// A seed that is out of scope would silently not be part of the crawl. Returns notes about seeds that are skipped
+/// under `seeds.errors`.
 pub(super) fn seeds(config: &Config, files: &ScopeFiles, seeds: &mut Vec<Seed>) -> Result<Vec<String>, BootError> {
     let why = |outside: Outside| match outside {
         Outside::Rule(line) => {
@@ -244,8 +245,8 @@ pub(super) fn seeds(config: &Config, files: &ScopeFiles, seeds: &mut Vec<Seed>) 
     Ok(lines)
 }
 
-/// Those of `links` with which the next round of a crawl of `config` may begin. Where files of the scope cannot be read it is all
-/// of them: the round says why it does not start.
+/// Those of `links` with which the next round of a crawl of `config` may begin. Where files of the scope cannot be
+/// read it returns all of them: the round reports why it does not start.
 pub fn seeds_of_round(config: &Config, links: Vec<Url>) -> Vec<Seed> {
     let mut seeds: Vec<Seed> = links.into_iter().map(Seed::from).collect();
     loopback::retain(config, &mut seeds);
@@ -268,10 +269,10 @@ fn judge(scope: &Scope, seed: &Url) -> Result<(), Outside> {
     }
 }
 
-/// Lines of a list of URLs, 16 bytes each while it is read.
+/// Open files of a shard and of the process, apart from fetches, idle connections and lookups.
 const FILES_PER_SHARD: u64 = 64;
 const FILES_BESIDES: u64 = 64;
-/// Seeds that are told: they may be millions.
+/// Seeds that are reported: there may be millions.
 const SHOWN_MAX: usize = 20;
-/// The same of those that are skipped.
+/// The same for skipped seeds.
 const SKIPPED_SHOWN_MAX: usize = 1_000;

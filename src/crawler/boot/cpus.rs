@@ -1,7 +1,7 @@
-//! Which CPUs the shards run on.
+//! The CPUs on which the shards run.
 //!
 //! Decides: `"1-7,9"` names CPUs; without a list the shards get every CPU that the process may use. Shard i is pinned
-//! to the i-th of them; more shards than CPUs share them in turn.
+//! to the i-th of them; if there are more shards than CPUs, they share them in turn.
 //! Leaves to others: reading a list (`config`), so that a list that passed `check-config` is read the same way here;
 //! queues of the network card and their CPUs.
 
@@ -9,7 +9,7 @@ use core_affinity::CoreId;
 
 use ringcrawl_config::read_cpus;
 
-/// The CPUs of `list`, or all that the process may use when it is empty; an error names what is wrong.
+/// The CPUs of `list`, or all that the process may use if it is empty; the error names what is wrong.
 pub fn choose(list: &str) -> Result<Vec<CoreId>, String> {
     let allowed = core_affinity::get_core_ids().unwrap_or_default();
     let numbers = read_cpus(list)?;
@@ -26,7 +26,7 @@ pub fn choose(list: &str) -> Result<Vec<CoreId>, String> {
     chosen.collect()
 }
 
-/// The CPU of a shard; `None` when the CPUs are not known.
+/// The CPU of a shard; `None` if the CPUs are unknown.
 pub fn of_shard(cpus: &[CoreId], shard: u16) -> Option<CoreId> {
     cpus.get(usize::from(shard) % cpus.len().max(1)).copied()
 }

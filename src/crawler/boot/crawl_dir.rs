@@ -1,4 +1,4 @@
-//! The crawl's directory: whose it is, who holds it, what lies where.
+//! The crawl's directory: its owner, its lock, and its layout.
 //!
 //! | path | what |
 //! |---|---|
@@ -13,11 +13,11 @@
 //! | `shard-NN/segments/` | records; may be a link to another disk (`segment_folders`) |
 //! | `shard-NN/spool/` | queues that did not fit in memory; thrown away at each start |
 //!
-//! Decides: an empty or new directory becomes a crawl; one with our manifest is resumed; anything else is
-//! refused and left untouched, and so is a crawl of which a file is damaged. What is fixed for a crawl may not be given
-//! another value; all other settings may change from run to run.
-//! Invariants: `crawl.json`, `config.toml` and `seeds` are written whole (`sealed_file`), the manifest last: with it the
-//! crawl has begun. Nothing but `lock` is written before every check has passed.
+//! Decides: an empty or new directory becomes a crawl. One with our manifest is resumed. Anything else is refused and
+//! left untouched, and so is a crawl with a damaged file. Settings that are fixed for a crawl may not change; all
+//! other settings may change from run to run.
+//! Invariants: `crawl.json`, `config.toml` and `seeds` are written atomically (`sealed_file`), the manifest last: it
+//! is what begins the crawl. Nothing except `lock` is written before every check has passed.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -44,20 +44,20 @@ use ringcrawl_files::{plain, private};
 pub struct CrawlDir {
     root: PathBuf,
     manifest: Manifest,
-    /// What the manifest was, if the crawl is to go on with another number of shards.
+    /// What the manifest was, if the crawl continues with another number of shards.
     before: Option<Manifest>,
     /// Sites are to be moved.
     moves_sites: bool,
     is_new: bool,
     /// Given in earlier runs; `None`: there is no list of them.
     seeds: Option<Vec<Seed>>,
-    /// In which round the crawl is, from 1.
+    /// The crawl's round, from 1.
     round: u32,
     /// The round of the list of seeds.
     listed_round: u32,
-    /// Held for as long as this value lives, or one that was made of it.
+    /// Held for as long as this value, or a clone of it, lives.
     lock: DirLock,
-    /// The same, of segments on other disks.
+    /// The same for segments on other disks.
     held: Vec<File>,
 }
 
@@ -76,13 +76,13 @@ pub enum DirError {
     /// Something else has its name.
     #[error("{path} is no directory; give an empty or a new directory", path = .0.display())]
     NoDirectory(PathBuf),
-    /// It is not empty, and not a crawl.
+    /// It is neither empty nor a crawl.
     #[error("{path} is not empty and holds no crawl (no crawl.json); give an empty or a new directory", path = .0.display())]
     Foreign(PathBuf),
     /// A crawl of another layout, or a damaged manifest.
     #[error("{path}: {why}", path = .0.display(), why = .1)]
     Manifest(PathBuf, String),
-    /// The list of seeds is not what was written.
+    /// The list of seeds differs from what was written.
     #[error(
         "{path}: {why}; restore the file from a copy, or remove it and give all seeds of the crawl again",
         path = .0.display(), why = .1
@@ -112,13 +112,13 @@ pub enum DirError {
         path = .0.display(), to = .1.display()
     )]
     Segments(PathBuf, PathBuf),
-    /// Its logs cannot be written anew for another number of shards.
+    /// Its logs cannot be rewritten for another number of shards.
     #[error("{path}: its logs cannot be written anew for other shards: {why}", path = .0.display(), why = .1)]
     Redistribution(PathBuf, String),
-    /// The list of moved sites is not what was written.
+    /// The list of moved sites differs from what was written.
     #[error("{path}: {why}; restore the file from a copy: without it nobody knows which shard has which site", path = .0.display(), why = .1)]
     MovedSites(PathBuf, String),
-    /// There are more moved sites than now have room.
+    /// There are more moved sites than there is room for now.
     #[error("{path}: {count} sites were moved, more than partition.ram_bytes_max has room for; raise it", path = .0.display(), count = .1)]
     MovedSitesRoom(PathBuf, usize),
     /// Another process works in it.
@@ -135,9 +135,9 @@ pub enum DirError {
         path: PathBuf,
         /// The setting.
         what: &'static str,
-        /// Its value there.
+        /// Its value in the crawl.
         held: String,
-        /// Its value now.
+        /// Its value in this run.
         wanted: String,
     },
     /// `--new` was given.
@@ -145,14 +145,14 @@ pub enum DirError {
     NotNew(PathBuf),
 }
 
-/// What [`CrawlDir::keep`] has come to.
+/// The result of [`CrawlDir::keep`].
 #[derive(Debug)]
 pub struct KeepOutcome {
-    /// What people should know of it.
+    /// Notes for the operator.
     pub notes: Vec<String>,
     /// Where URLs are.
     pub partition: Partition,
-    /// Sites were to be moved, and none was, as it would help little.
+    /// Sites were to be moved, but none was, as it would help little.
     pub is_fruitless: bool,
 }
 
@@ -161,26 +161,26 @@ pub struct KeepOutcome {
 pub struct Wanted {
     /// Refuse to resume.
     pub new: bool,
-    /// Sites are to be moved to level out shards.
+    /// Sites are to be moved to balance shards.
     pub moves_sites: bool,
     /// Number of shards, if given.
     pub shards: Option<u16>,
     /// Seed, if given.
     pub rng_seed: Option<u64>,
-    /// By what rule URLs are given to shards, if said.
+    /// The rule that assigns URLs to shards, if given.
     pub partition: Option<String>,
-    /// What becomes of links to other shards' URLs, if said.
+    /// What happens to links to other shards' URLs, if given.
     pub exchange_mode: Option<ExchangeMode>,
-    /// Who crawls, if given: another name would match other groups of robots.txt.
+    /// The name of the crawler, if given: another name would match other groups of robots.txt.
     pub agent_name: Option<String>,
 }
 
 impl CrawlDir {
-    /// Locks `root`, unless the caller has the `lock` of an earlier round, and checks what lies there. For a new crawl, `manifest`
-    /// supplies what the caller left open.
+    /// Locks `root`, unless the caller has the `lock` of an earlier round, and checks what is there. For a new crawl,
+    /// `manifest` supplies what the caller left open.
     ///
     /// # Errors
-    /// Another process works there, or what lies there is damaged, or not what is `wanted`.
+    /// Another process works there, or what is there is damaged or does not match `wanted`.
     pub fn open(
         root: &Path,
         wanted: &Wanted,
@@ -230,10 +230,11 @@ impl CrawlDir {
         Ok(dir)
     }
 
-    /// Where URLs are by the rule of `partition`, as sites were moved in earlier runs, whose table may have so many bytes.
+    /// Where URLs are by the rule of `partition`, given the sites that earlier runs moved. The table of these may
+    /// take `bytes_max` bytes.
     pub fn partition(&self, partition: &Partition, bytes_max: u64) -> Result<Partition, DirError> {
         let partition = partition.with_shards(self.manifest.shards);
-        // With another number of shards all sites are where the rule has them.
+        // With another number of shards all sites are where the rule puts them.
         if self.before.is_some() && !self.moves_sites {
             return Ok(partition);
         }
@@ -250,12 +251,12 @@ impl CrawlDir {
         self.lock.clone()
     }
 
-    /// What is fixed for the crawl.
+    /// The settings that are fixed for the crawl.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// In which round the crawl is, from 1.
+    /// The crawl's round, from 1.
     pub fn round(&self) -> u32 {
         self.round
     }
@@ -265,12 +266,12 @@ impl CrawlDir {
         self.round = round;
     }
 
-    /// Lists the links that left the scope in this round, when no shard works here any more.
+    /// Lists the links that left the scope in this round, once no shard works here any more.
     pub fn list_external_links(&self) -> Result<ExternalLinks, DirError> {
         list_links(&self.root, &self.manifest)
     }
 
-    /// The seeds given before, and then those of `seeds` that are new or have options.
+    /// The seeds of earlier runs, followed by those of `seeds` that are new or have options.
     pub fn with_earlier_seeds(&self, seeds: &[Seed]) -> Result<Vec<Seed>, DirError> {
         if self.seeds.is_none() && seeds.is_empty() {
             return Err(DirError::Seeds(self.root.join(SEEDS), "it is missing".to_owned()));
@@ -280,11 +281,12 @@ impl CrawlDir {
         Ok(all.into_seeds())
     }
 
-    /// Keeps all seeds and the configuration of this run, makes what is missing, throws away what a run left in its
-    /// spools, and redistributes what is to be; until then URLs are where `partition` has them. A shard may know so many.
+    /// Keeps all seeds and the configuration of this run, creates what is missing, deletes the spools of earlier
+    /// runs, and redistributes the crawl if required. Until then URLs are where `partition` has them. A shard may
+    /// know `shard_urls_max` URLs.
     ///
     /// # Errors
-    /// What cannot be read or written, or is not what was written.
+    /// Files that cannot be read or written, or that differ from what was written.
     pub fn keep(
         &mut self,
         seeds: &[Seed],
@@ -307,7 +309,7 @@ impl CrawlDir {
             }
             Some(Err(_)) | None => {}
         }
-        // Before its settings are kept: where it fails, the next run is to go on as before.
+        // Before its settings are kept: if it fails, the next run continues as before.
         let (mut partition, mut is_fruitless) = (partition, false);
         if let Some(before) = &self.before {
             let limits = LevelLimits { bytes_max: config.partition.ram_bytes_max, shard_urls_max };
@@ -318,7 +320,7 @@ impl CrawlDir {
                     notes.extend(changed.notes);
                     (partition, is_fruitless) = (changed.partition, changed.is_fruitless);
                 }
-                // Sites stay where they are, as long as the new logs do not hold.
+                // Sites stay where they are until the new logs take effect.
                 Err(error) if self.moves_sites && !redistribution::is_unsettled(root) => {
                     notes.push(format!("balance: no site moves: {error}"));
                     self.manifest = before.clone();
@@ -360,7 +362,7 @@ impl CrawlDir {
         Ok(KeepOutcome { notes, partition, is_fruitless })
     }
 
-    /// A new crawl has logs from the beginning, so that those of a shard that nothing is written to are not taken for lost.
+    /// A new crawl has logs from the beginning, so that the logs of a shard without any entry are not taken for lost.
     fn begin_logs(&self, shard: &Path) -> io::Result<()> {
         if self.is_new {
             for log in ["urls", "ends"] {
@@ -370,7 +372,7 @@ impl CrawlDir {
         Ok(())
     }
 
-    /// `config` with what is fixed for the crawl, whether the run has said it or not.
+    /// `config` with what is fixed for the crawl, whether the run gave it or not.
     fn with_fixed(&self, config: &Config) -> Config {
         let mut config = config.clone();
         config.crawl.shards = self.manifest.shards.into();
@@ -384,18 +386,18 @@ impl CrawlDir {
         self.is_new
     }
 
-    /// The directory.
+    /// The crawl's directory.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The directory of one shard.
+    /// The directory of a shard.
     pub fn shard(&self, index: u16) -> PathBuf {
         shard_dir(&self.root, index)
     }
 }
 
-/// The manifest of the crawl in `root`; none where one may begin.
+/// The manifest of the crawl in `root`; `None` where a crawl may begin.
 pub(super) fn look(root: &Path) -> Result<Option<Manifest>, DirError> {
     if root.exists() && !root.is_dir() {
         return Err(DirError::NoDirectory(root.to_owned()));
@@ -440,11 +442,11 @@ fn list_links(root: &Path, manifest: &Manifest) -> Result<ExternalLinks, DirErro
     listed.map_err(|error| DirError::Io(root.to_owned(), error))
 }
 
-/// Locks a directory for this process, for as long as the file that is given lives.
+/// Locks a directory for this process, for as long as the returned file lives.
 pub(super) fn lock(dir: &Path) -> Result<File, DirError> {
     let io = |error| DirError::Io(dir.to_owned(), error);
     let lock = private::open(private::options().create(true).truncate(false), &dir.join(LOCK)).map_err(io)?;
-    // Who lists a crawl's URLs holds the lock for a moment, to see whether a process works here.
+    // Commands that list a crawl's URLs hold the lock for a moment, to see whether a process works here.
     let mut held = lock.try_lock();
     for _ in 0..LOCK_TRIES {
         if !matches!(held, Err(TryLockError::WouldBlock)) {
@@ -465,7 +467,7 @@ pub(super) fn shard_dir(root: &Path, index: u16) -> PathBuf {
     root.join(format!("shard-{index:02}"))
 }
 
-/// Makes what is missing in a shard's directory, and throws away what a run left in its spool.
+/// Creates what is missing in a shard's directory, and deletes the spool of an earlier run.
 pub(super) fn make_shard(dir: &Path) -> io::Result<()> {
     for folder in ["segments", "journal"] {
         private::create_dirs(&dir.join(folder))?;
@@ -477,7 +479,7 @@ pub(super) fn make_shard(dir: &Path) -> io::Result<()> {
     private::create_dirs(&spool)
 }
 
-/// What is not there of an earlier run, in words, where nothing that is there tells of it.
+/// Which files of an earlier run are missing, in words, where nothing else shows it.
 fn missing(dir: &Path) -> Option<String> {
     let segments = dir.join("segments");
     let has_logs = ["urls", "ends"].iter().any(|log| dir.join(log).exists());
@@ -494,7 +496,7 @@ fn missing(dir: &Path) -> Option<String> {
         .then(|| format!("{} is missing: its URLs are lost to this crawl, unless they are found again", urls.display()))
 }
 
-/// Whether `root` is the directory of a crawl, whole or not.
+/// Whether `root` is the directory of a crawl, whole or damaged.
 pub fn is_crawl(root: &Path) -> bool {
     root.join(MANIFEST).is_file()
 }
@@ -502,7 +504,7 @@ pub fn is_crawl(root: &Path) -> bool {
 /// Whether a process works in `root` now.
 pub fn is_held(root: &Path) -> io::Result<bool> {
     match plain::open(&root.join(LOCK)) {
-        // Shared, so that others may look at the same time; given back at once.
+        // A shared lock, so that others may look at the same time; released at once.
         Ok(lock) => match lock.try_lock_shared() {
             Ok(()) => Ok(false),
             Err(TryLockError::WouldBlock) => Ok(true),
@@ -513,7 +515,7 @@ pub fn is_held(root: &Path) -> io::Result<bool> {
     }
 }
 
-/// Which shard has which URL in the crawl in `root`, of this manifest and configuration.
+/// Which shard has which URL in the crawl in `root`, with this manifest and configuration.
 pub fn kept_partition(root: &Path, manifest: &Manifest, config: &Config) -> Result<Partition, BootError> {
     let mut config = config.clone();
     config.crawl.shards = manifest.shards.into();
@@ -526,7 +528,7 @@ pub fn kept_partition(root: &Path, manifest: &Manifest, config: &Config) -> Resu
     partition.with_moved(&moved, u64::MAX).map_err(BootError::Order)
 }
 
-/// Whether this is in a directory whose crawl was about to begin when its process was killed.
+/// Whether this directory's crawl was about to begin when its process was killed.
 fn is_ours(entry: &io::Result<fs::DirEntry>) -> bool {
     let Ok(entry) = entry else { return false };
     let name = entry.file_name();
@@ -536,7 +538,7 @@ fn is_ours(entry: &io::Result<fs::DirEntry>) -> bool {
     name == LOCK || is_sealed || is_shard || open.any(|open| open == *name)
 }
 
-/// Whether there is nothing in it but empty folders and logs, as before a crawl's first run.
+/// Whether it contains only empty folders and logs, as before a crawl's first run.
 fn is_empty_shard(dir: &Path) -> bool {
     let is_empty = |path: &Path| match fs::metadata(path) {
         Ok(file) if file.is_file() => file.len() == 0,
@@ -574,7 +576,7 @@ fn check(root: &Path, held: &Manifest, wanted: &Wanted) -> Result<(), DirError> 
 }
 
 pub(super) const LOCK: &str = "lock";
-/// So often, and so long apart, a lock that is held is tried again.
+/// How many times, and at what interval, a held lock is tried again.
 const LOCK_TRIES: u32 = 20;
 const LOCK_PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
 

@@ -1,12 +1,14 @@
 //! The links that left a crawl's scope: from the logs to a file, and to the seeds of the next round.
 //!
-//! Decides: `external-links-N` in the crawl's directory has the links that left the scope in round N and were not seeds by then, each
-//! once, one a line: a list of seeds, for `--seeds` here or for another crawl. It is written whole, and again if its round is
-//! taken up again. Nothing is fetched for it: the logs have them (`links.external`).
-//! Invariants: a crawl that is killed at any time has all links of the pages that its logs call over.
-//! Limits: [`LINKS_MAX`], and in bytes [`LINKS_BYTES_MAX`] and what the crawl's list of seeds has room for, as they are to be added to
-//! it; what is beyond is left out, and told. Each link is in memory once, besides 64 bits of its hash; the hash has a key, so no site can
-//! make links that are taken for others. Damaged blocks of a log are passed over, as the next run tells.
+//! Decides: `external-links-N` in the crawl's directory has the links that left the scope in round N and were not
+//! seeds by then. Each is listed once, one per line. The file is a list of seeds, for `--seeds` here or for another
+//! crawl. It is written atomically, and again if its round is resumed. Listing fetches nothing: the logs have the
+//! links (`links.external`).
+//! Invariants: a crawl that is killed at any time has all links of the pages that are done by its logs.
+//! Limits: [`LINKS_MAX`] links, [`LINKS_BYTES_MAX`] bytes, and the room in the crawl's list of seeds, to which they
+//! will be added. Further links are left out and reported. Each link is in memory once, plus 64 bits of its hash. The
+//! hash is keyed, so no site can craft links that collide with others. Damaged blocks of a log are skipped; the next
+//! run reports them.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -27,7 +29,7 @@ use ringcrawl_url::Url;
 pub struct ExternalLinks {
     /// Each once.
     pub urls: Vec<Url>,
-    /// How often one was left out, because there are too many; the same one may have come again.
+    /// How many times a link was left out because there are too many; the same link may have occurred repeatedly.
     pub left_out: u64,
     /// Where they are listed.
     pub file: PathBuf,
@@ -38,7 +40,7 @@ pub(super) fn list(root: &Path, shards: u16, round: u32, seeds: &[Seed]) -> io::
     list_within(root, shards, round, seeds, bytes_free(listed_bytes(seeds)))
 }
 
-/// Bytes of the seeds as the crawl's list has them.
+/// Bytes of the seeds in the crawl's list.
 fn listed_bytes(seeds: &[Seed]) -> u64 {
     let bytes = |seed: &Seed| match seed.options {
         None => seed.url.as_str().len(),
@@ -47,7 +49,7 @@ fn listed_bytes(seeds: &[Seed]) -> u64 {
     seeds.iter().map(|seed| bytes(seed) as u64 + 1).sum()
 }
 
-/// Bytes that the links may have, each with its line end, beside seeds of `seed_bytes`.
+/// Bytes available for the links, each with its line end, next to seeds of `seed_bytes`.
 fn bytes_free(seed_bytes: u64) -> u64 {
     FILE_BYTES_MAX.saturating_sub(seed_bytes).saturating_sub(SEAL_BYTES_MAX).min(LINKS_BYTES_MAX)
 }
@@ -85,7 +87,7 @@ fn list_within(root: &Path, shards: u16, round: u32, seeds: &[Seed], mut bytes_f
     Ok(links)
 }
 
-/// Gives each link that left the scope to `each`, in the order in which they were found.
+/// Passes each link that left the scope to `each`, in the order in which they were found.
 fn read(path: &Path, mut each: impl FnMut(&str)) -> io::Result<()> {
     let mut file = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -108,11 +110,11 @@ fn read(path: &Path, mut each: impl FnMut(&str)) -> io::Result<()> {
 }
 
 const NAME: &str = "external-links";
-/// As many as a crawl's seeds may be.
+/// As many as a crawl may have seeds.
 const LINKS_MAX: usize = 5_000_000;
 /// All of them together: they are in memory until the next round has begun.
 const LINKS_BYTES_MAX: u64 = 256 << 20;
-/// Of the list of seeds, what is no seed: the round, and the seal.
+/// The part of the list of seeds that is not a seed: the round, and the seal.
 const SEAL_BYTES_MAX: u64 = 4 << 10;
 const PIECE_BYTES: u64 = 1 << 20;
 

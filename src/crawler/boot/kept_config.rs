@@ -1,8 +1,8 @@
 //! `config.toml`: the configuration of a crawl's last run, without the texts of secrets.
 //!
-//! Decides: without another one the next run goes on with it; what differs from it is told, a line for each key. One that another
-//! version wrote and this one cannot read is an error that says so.
-//! Invariants: it is written whole (`sealed_file`).
+//! Decides: a run without a configuration of its own continues with this one. Changes from it are reported, one line
+//! per key. If another version wrote it and this one cannot read it, the error says so.
+//! Invariants: it is written atomically (`sealed_file`).
 
 use std::io;
 use std::path::Path;
@@ -18,7 +18,8 @@ pub fn kept_config(root: &Path) -> Result<Option<Config>, DirError> {
         return Err(DirError::NoDirectory(root.to_owned()));
     }
     match manifest::read(root)? {
-        // A run that was killed between the two has written its logs for other shards, and not this. They are not to be moved back.
+        // A run that was killed between the two has written its logs for other shards, but not this file. They must
+        // not be moved back.
         Some(manifest) => read(root, &manifest)
             .map(|config| Some(Config { crawl: Crawl { shards: manifest.shards.into(), ..config.crawl }, ..config })),
         None => Ok(None),
@@ -49,7 +50,7 @@ pub(super) fn write(root: &Path, crawl_id: &str, config: &Config) -> io::Result<
     sealed_file::write(root, CONFIG, crawl_id, &text)
 }
 
-/// What differs from the last run, a line for each key.
+/// Changes since the last run, one line per key.
 pub(super) fn changes(root: &Path, config: &Config, before: &Config) -> Vec<String> {
     let (path, changes) = (root.join(CONFIG), config.changes_since(before));
     let shown = |value: &str| {
@@ -73,13 +74,13 @@ fn written_by() -> String {
 
 /// The file's name.
 pub(super) const CONFIG: &str = "config.toml";
-/// What stands at the head of the configuration.
+/// The head of the configuration file.
 const CONFIG_HEAD: &str = "\
 # The settings of this crawl's last run: without -c, the next one goes on with them. They are changed by -c FILE or
 # --set KEY=VALUE, not in this file. Texts of secrets are left out.
 ";
 const WRITTEN_BY: &str = "# Written by ";
-/// Changed settings that are told one by one.
+/// Changed settings that are reported one by one.
 const CHANGES_MAX: usize = 20;
-/// A longer value is told in short.
+/// Longer values are shortened in reports.
 const VALUE_CHARS_MAX: usize = 80;

@@ -1,8 +1,8 @@
 //! `seeds`: every seed that a crawl was ever given, one per line with its options.
 //!
-//! Decides: from the second round on, the first line says for which round they are. A file that cannot be read is an error that names the
-//! line; that it is missing is for the caller to judge, as a crawl can be given seeds anew.
-//! Invariants: it is written whole (`sealed_file`).
+//! Decides: from the second round on, the first line has the round of the seeds. If the file cannot be read, the
+//! error names the line. The caller decides what a missing file means, as a crawl can be given its seeds again.
+//! Invariants: it is written atomically (`sealed_file`).
 
 use std::io;
 use std::path::Path;
@@ -21,7 +21,7 @@ pub fn kept_seeds(root: &Path) -> Result<Vec<Seed>, DirError> {
     }
 }
 
-/// The seeds of earlier runs, `None` when there is no file, and the round that they are for.
+/// The seeds of earlier runs, `None` when there is no file, and their round.
 pub(super) fn read(root: &Path, manifest: &Manifest) -> Result<(Option<Vec<Seed>>, u32), DirError> {
     let path = root.join(SEEDS);
     let text = match sealed_file::read(&path, &manifest.crawl_id) {
@@ -51,5 +51,5 @@ pub(super) fn write(root: &Path, crawl_id: &str, seeds: &[Seed], round: u32) -> 
 
 /// The file's name.
 pub(super) const SEEDS: &str = "seeds";
-/// What its first line is from the second round on, before the number.
+/// The beginning of its first line from the second round on, before the number.
 const ROUND: &str = "# round ";

@@ -1,10 +1,10 @@
-//! What the system grants the process and what it used of it.
+//! What the system grants the process and what the process has used.
 
 use std::io;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// Raises the soft limit of open files to the hard one; returns what holds now.
+/// Raises the soft limit of open files to the hard one; returns the new limit.
 pub fn raise_file_limit() -> u64 {
     ringcrawl_ring::raise_file_limit()
 }
@@ -19,9 +19,9 @@ pub fn rss_bytes() -> u64 {
     status_bytes("VmRSS:")
 }
 
-/// Lets the largest resident memory begin anew with what there is now (proc(5), clear_refs).
+/// Resets the peak resident memory to the current value (proc(5), clear_refs).
 pub fn forget_rss_bytes_max() {
-    // Without it the largest is that of the whole process: no less, so nothing is made better than it is.
+    // If it fails, the peak is that of the whole process: that is no lower, so nothing looks better than it is.
     let _ = std::fs::write("/proc/self/clear_refs", "5");
 }
 
@@ -42,7 +42,7 @@ pub fn has_terminal() -> bool {
     std::fs::File::open("/dev/tty").is_ok()
 }
 
-/// Starts a thread; the error names it and the limits that may have been met.
+/// Starts a thread; the error names it and the limits that may have been reached.
 pub fn spawn<T: Send + 'static>(
     name: String,
     work: impl FnOnce() -> T + Send + 'static,
@@ -50,7 +50,7 @@ pub fn spawn<T: Send + 'static>(
     let thread = thread::Builder::new().name(name.clone()).spawn(work);
     thread.map_err(|error| {
         let advice = match error.kind() {
-            // EAGAIN is pthread_create(3)'s word for a limit on threads.
+            // pthread_create(3) returns EAGAIN for a limit on threads.
             io::ErrorKind::WouldBlock => "; raise the limit on processes and threads (ulimit -u, TasksMax=)",
             _ => "",
         };

@@ -1,16 +1,16 @@
-//! A crawl that does not say who it is may not leave the machine.
+//! A crawl that does not identify itself may not leave the machine.
 //!
-//! Decides: without `agent.name`, `agent.url` and `agent.email`, every seed must lie on loopback, by its address or by
-//! `[dns.hosts]` or because all name servers are on loopback; and then nothing but loopback is ever connected to,
-//! whatever a name resolves to later. Of links that are to be seeds of a next round, which nobody has chosen, only those on loopback
-//! are. Nor may it use a proxy: where that connects to is out of sight.
+//! Decides: without `agent.name`, `agent.url` and `agent.email`, every seed must lie on loopback, by its address, by
+//! `[dns.hosts]`, or because all name servers are on loopback. Then the crawl connects to nothing but loopback,
+//! whatever a name resolves to later. Links that become seeds of a next round were not chosen by the operator, so
+//! only those on loopback are kept. A proxy is refused, too: where it connects to is out of sight.
 
 use std::net::IpAddr;
 
 use ringcrawl_brain::seed::Seed;
 use ringcrawl_config::{Config, PrivateAddresses};
 
-/// Makes `config` fit for a crawl from `seeds`; the error names what is missing.
+/// Prepares `config` for a crawl from `seeds`; the error names what is missing.
 pub fn check(config: &mut Config, seeds: &[Seed]) -> Result<(), String> {
     if config.agent.is_complete() {
         return Ok(());
@@ -38,7 +38,7 @@ pub(super) fn retain(config: &Config, seeds: &mut Vec<Seed>) {
     }
 }
 
-/// Whether a crawl without a name may fetch it.
+/// Whether a crawl without a name may fetch this seed.
 fn may_be_asked(config: &Config, seed: &Seed) -> bool {
     let servers = &config.dns.servers;
     let local_names = !servers.is_empty() && servers.iter().all(|server| server.ip().is_loopback());

@@ -1,8 +1,9 @@
 //! `crawl.json`: what was fixed when a crawl began, and which crawl it is.
 //!
-//! Decides: a crawl has an identifier of its own, which its other files repeat. The manifest's last member is a checksum
-//! of all others: a changed `rng_seed` would make every URL unknown, and the crawl would fetch everything again.
-//! Invariants: the manifest is written whole, and changed by a redistribution alone.
+//! Decides: a crawl has an identifier of its own, which its other files repeat. The manifest's last member is a
+//! checksum of all others: a changed `rng_seed` would make every URL unknown, and the crawl would fetch everything
+//! again.
+//! Invariants: the manifest is written atomically, and only a redistribution changes it.
 //! Limits: `FILE_BYTES_MAX`.
 
 use std::io::{self, Read as _};
@@ -33,7 +34,7 @@ const CHECKSUM: &str = "checksum";
 pub struct Manifest {
     /// Version of the directory's layout.
     pub format: u32,
-    /// Which ringcrawl began it.
+    /// The ringcrawl version that began it.
     pub created_by: String,
     /// When, as in WARC-Date.
     pub created: String,
@@ -43,7 +44,7 @@ pub struct Manifest {
     pub rng_seed: u64,
     /// Number of shards.
     pub shards: u16,
-    /// By what rule URLs are given to shards ([`Partition::rule`]); once `partition_key`, of `site` or `host`.
+    /// The rule that assigns URLs to shards ([`Partition::rule`]); formerly `partition_key`, with `site` or `host`.
     #[serde(alias = "partition_key")]
     pub partition: String,
     /// `exchange.mode`; in a manifest without it, `exchange`.
@@ -52,10 +53,11 @@ pub struct Manifest {
     /// Lines of `moved-sites`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub moved_sites: u64,
-    /// `agent.name`: whom robots.txt allowed to fetch what is stored, and whom each site knows. Empty: a crawl of this
-    /// machine without a name.
+    /// `agent.name`: the name that robots.txt allowed to fetch what is stored, and that each site knows. Empty: a
+    /// crawl of this machine without a name.
     pub agent_name: String,
-    /// By shard: no segment that it begins has a lower number, whatever lies in its directory. Shorter or empty: from 0 on.
+    /// By shard: the lowest number for segments that it begins, whatever lies in its directory. If shorter or empty:
+    /// from 0 on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub segments_from: Vec<u32>,
 }
@@ -105,7 +107,7 @@ fn parse(text: &str) -> Result<Manifest, String> {
     let mut value: Value = serde_json::from_str(text).map_err(|error| damaged(&error.to_string()))?;
     let format = value.get("format").and_then(Value::as_u64);
     let checksum = value.as_object_mut().and_then(|members| members.shift_remove(CHECKSUM));
-    // First whether it is whole: a wrong digit in the format is damage, not another version.
+    // First checks whether it is whole: a wrong digit in the format is damage, not another version.
     if checksum.as_ref().is_some_and(|checksum| *checksum != sum(&value)) {
         return Err(damaged("its checksum does not fit"));
     }
@@ -144,7 +146,7 @@ fn is_id(text: &str) -> bool {
     text.len() == 16 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// xxh3-64 of the members as compact JSON, in the order in which they stand.
+/// xxh3-64 of the members as compact JSON, in order.
 fn sum(members: &Value) -> String {
     format!("{:016x}", xxh3_64(members.to_string().as_bytes()))
 }
@@ -195,7 +197,7 @@ mod tests {
                 wrong[at] ^= 1 << bit;
                 std::fs::write(&path, &wrong).unwrap();
                 let found = read(folder.path());
-                // White space between members means nothing.
+                // White space between members is insignificant.
                 let is_same = is_space(right[at]) && is_space(wrong[at]);
                 assert_eq!(found.is_ok(), is_same, "bit {bit} of byte {at}: {found:?}");
             }
@@ -214,7 +216,7 @@ mod tests {
         assert!(told("{\"jobs\": []}").contains("names no format"));
         assert!(told("{\"format\": 2}").contains("damaged manifest: it has no checksum"));
         assert!(told("").contains("damaged manifest") && told("[]").contains("names no format"));
-        // A checksum that fits what no crawl has.
+        // A valid checksum over values that no crawl has.
         for (member, wrong) in [
             ("shards", Value::from(0)),
             ("shards", "x".into()),

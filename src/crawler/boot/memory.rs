@@ -1,9 +1,10 @@
-//! How much memory a crawl may use: what its configuration says, or what there is.
+//! How much memory a crawl may use: what its configuration says, or what is available.
 //!
-//! Decides: there is what the machine has, or less where a control group (version 1 or 2, and those above it) or the limit of
-//! address space (`ulimit -v`) says so. A crawl takes three quarters of that: the rest is for the kernel's sockets, the
-//! page cache and other programs. What is asked for beyond what there is is a mistake.
-//! Limits: a control group whose files are not mounted where systemd and Docker have them is not seen.
+//! Decides: what is available is the machine's memory, or less if a control group (version 1 or 2, and those above
+//! it) or the address space limit (`ulimit -v`) says so. A crawl takes three quarters of that: the rest is for the
+//! kernel's sockets, the page cache and other programs. A configuration that asks for more than is available is an
+//! error.
+//! Limits: a control group whose files are not mounted where systemd and Docker mount them is not seen.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,8 +13,8 @@ use ringcrawl_brain::memory_budget::MemoryBudget;
 use ringcrawl_brain::route::Partition;
 use ringcrawl_config::{Balance, Config};
 
-/// The memory budget of a crawl of `config` on the shards of `partition`, whose table is taken from it, and whose seeds bound what sites cost
-/// or not; an error is the operator's to mend.
+/// The memory budget of a crawl of `config` on the shards of `partition`, whose table is taken from it;
+/// `bounds_sites` if seeds limit what sites cost. The operator can fix an error.
 pub fn memory_budget(config: &Config, partition: &Partition, bounds_sites: bool) -> Result<MemoryBudget, String> {
     let all = bytes(config)?;
     // More sites may move than have so far.
@@ -27,7 +28,7 @@ pub fn memory_budget(config: &Config, partition: &Partition, bounds_sites: bool)
     })
 }
 
-/// Whether a table of as many bytes as a configuration names has room, before it is made.
+/// Whether there is room for a table as large as the configuration says, before it is created.
 pub fn check_sites_table(config: &Config) -> Result<(), String> {
     let (wanted, all) = (config.partition.ram_bytes_max, bytes(config)?);
     if wanted < all {
@@ -44,7 +45,7 @@ fn bytes(config: &Config) -> Result<u64, String> {
     let there = bytes_there(Path::new("/"));
     Ok(match (config.crawl.ram_bytes_max, there) {
         (0, Some((there, _))) => there / 4 * 3,
-        // Nobody can tell: no key is lowered.
+        // The limit is unknown: no key is lowered.
         (0, None) => u64::MAX >> 1,
         (wanted, Some((there, whose))) if wanted > there => {
             let [wanted, there] = [wanted, there].map(|bytes| bytes >> 20);
@@ -56,7 +57,7 @@ fn bytes(config: &Config) -> Result<u64, String> {
     })
 }
 
-/// The least of all that bounds this process's memory, in bytes, and what it is; `root` is "/".
+/// The least of the limits on this process's memory, in bytes, and its source; `root` is "/".
 fn bytes_there(root: &Path) -> Option<(u64, &'static str)> {
     let read = |path: &str| fs::read_to_string(root.join(path)).unwrap_or_default();
     let machine = field(&read("proc/meminfo"), "MemTotal:").map(|kib| kib << 10);
@@ -66,7 +67,7 @@ fn bytes_there(root: &Path) -> Option<(u64, &'static str)> {
         .filter_map(|path| fs::read_to_string(root.join(path)).ok()?.trim().parse().ok())
         .filter(|bytes| (1..NO_LIMIT).contains(bytes))
         .min();
-    // Stacks and files that are mapped count as address space, too.
+    // Stacks and mapped files count as address space, too.
     let space = space.map(|bytes| bytes.saturating_sub(SPACE_BESIDES));
     let all = [
         (machine, MACHINE),
@@ -76,14 +77,15 @@ fn bytes_there(root: &Path) -> Option<(u64, &'static str)> {
     all.into_iter().filter_map(|(bytes, whose)| Some((bytes?, whose))).min()
 }
 
-/// What is to be said where other crawls run on this machine, each of which may take as much of it as if it were alone.
+/// The note for the operator if other crawls run on this machine, each of which may take as much memory as if it were
+/// alone.
 pub(super) fn crowd_note(config: &Config) -> Option<String> {
     crowd_note_in(Path::new("/"), config, std::process::id())
 }
 
 fn crowd_note_in(root: &Path, config: &Config, own: u32) -> Option<String> {
     let (_, whose) = bytes_there(root)?;
-    // A control group of its own bounds what it takes, and so does who says how much that is.
+    // A control group of its own bounds what the crawl takes, and so does an explicit setting.
     if config.crawl.ram_bytes_max > 0 || whose != MACHINE {
         return None;
     }
@@ -96,7 +98,7 @@ fn crowd_note_in(root: &Path, config: &Config, own: u32) -> Option<String> {
     ))
 }
 
-/// Processes that are crawls, but for `own`.
+/// Processes that are crawls, except `own`.
 fn other_crawls(root: &Path, own: u32) -> Vec<u32> {
     let is_crawl = |process: &u32| {
         let read = |file: &str| fs::read(root.join(format!("proc/{process}/{file}"))).unwrap_or_default();
@@ -115,7 +117,8 @@ fn field(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
 }
 
-/// Files that may bound a process whose /proc/self/cgroup is `cgroup`: its own group's and those of the groups above.
+/// Files that may bound a process with this `cgroup` as its /proc/self/cgroup: those of its own group and of the
+/// groups above.
 fn group_files(cgroup: &str) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for line in cgroup.lines() {
@@ -138,7 +141,7 @@ fn group_files(cgroup: &str) -> Vec<PathBuf> {
     files
 }
 
-/// What bounds memory where nothing else does.
+/// The limit on memory where there is no other.
 const MACHINE: &str = "the machine's memory";
 /// Kernels write "no limit" as a number near 2^63 (version 1), or as a word.
 const NO_LIMIT: u64 = 1 << 62;

@@ -1,6 +1,6 @@
 //! From a configuration to running shards: CPUs, directory, limits, threads.
 //!
-//! Leaves to others: what a shard does (`drive`), how a crawl is watched (`cli`, `control`).
+//! Leaves to others: what a shard does (`pump`), how a crawl is watched (`cli`, `control`).
 
 mod checks;
 mod cpus;

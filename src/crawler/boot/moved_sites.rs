@@ -1,8 +1,9 @@
-//! `moved-sites`: the sites of a crawl that are not where its partition has them, as they were moved to level out shards.
+//! `moved-sites`: the sites of a crawl that are not where its partition puts them, as they were moved to balance
+//! shards.
 //!
-//! Decides: a line a site, `SHARD<TAB>SITE`, by name; the file is sealed, and `crawl.json` says how many there are. It comes and goes with
-//! a redistribution alone, so that it fits the logs.
-//! Limits: those of sealed files, and `partition.ram_bytes_max` for the table that is made of it.
+//! Decides: one line per site, `SHARD<TAB>SITE`, sorted by name. The file is sealed, and `crawl.json` has the number
+//! of sites. Only a redistribution creates or removes it, so that it matches the logs.
+//! Limits: those of sealed files, and `partition.ram_bytes_max` for the table built from it.
 
 use std::io;
 use std::path::Path;
@@ -12,7 +13,7 @@ use super::manifest::Manifest;
 use super::sealed_file;
 use ringcrawl_brain::route::MovedSites;
 
-/// Those of the crawl in `root`.
+/// The moved sites of the crawl in `root`.
 pub(super) fn read(root: &Path, manifest: &Manifest) -> Result<MovedSites, DirError> {
     let path = root.join(MOVED_SITES);
     if manifest.moved_sites == 0 {

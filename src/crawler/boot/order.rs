@@ -1,4 +1,4 @@
-//! What a crawl is started with, and what is left when a round of it has ended.
+//! What a crawl is started with, and what is left when one of its rounds has ended.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use ringcrawl_brain::log::AskAgain;
 use ringcrawl_brain::seed::Seed;
 use ringcrawl_config::Config;
 
-/// What is to be crawled.
+/// What to crawl.
 #[derive(Clone, Debug)]
 pub struct Order {
     /// Every limit.
@@ -20,46 +20,47 @@ pub struct Order {
     pub dir: PathBuf,
     /// Refuse to resume.
     pub new: bool,
-    /// Which URLs that are over are to be asked for again.
+    /// Which finished URLs are fetched again.
     pub ask_again: AskAgain,
-    /// A round after the first, whose new seeds these are.
+    /// A round after the first, which has these new seeds.
     pub round: Option<Round>,
-    /// The directory's lock, where the round before has it.
+    /// The directory's lock, if the previous round has it.
     pub lock: Option<DirLock>,
 }
 
-/// A run that follows another one in the same process: a round after the first, or what goes on when sites were moved.
+/// A run that follows another one in the same process: a round after the first, or a run that continues after sites
+/// were moved.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Round {
-    /// Sites are to be moved first, and so many times in a row that has helped little; `None`: they stay.
+    /// Sites are to be moved first, after this many moves in a row that helped little; `None`: they stay.
     pub fruitless: Option<u32>,
     /// Its number, from 2.
     pub number: u32,
-    /// Pages of the rounds before, which count for `crawl.pages_max`.
+    /// Pages of the previous rounds, which count for `crawl.pages_max`.
     pub pages: u64,
-    /// What they took, which counts for `crawl.time_max`.
+    /// Their duration, which counts for `crawl.time_max`.
     pub elapsed: Duration,
 }
 
 /// How a round ended.
 #[derive(Debug)]
 pub struct RoundEnd {
-    /// It goes on when sites have moved, which has helped little so many times in a row before.
+    /// The crawl continues once sites have moved, after this many moves in a row that helped little.
     pub fruitless: Option<u32>,
     /// Its number, from 1.
     pub number: u32,
     /// The links that left the scope, where they are listed.
     pub links: Option<ExternalLinks>,
-    /// Why they are not, where they should be.
+    /// Why they are not listed, where they should be.
     pub note: Option<String>,
     /// Holds the directory until the next round.
     pub lock: Option<DirLock>,
 }
 
-/// Why a crawl did not start. Nothing was changed, but for an empty directory that may have been made.
+/// Why a crawl did not start. Nothing was changed, except for an empty directory that may have been created.
 #[derive(Debug, thiserror::Error)]
 pub enum BootError {
-    /// Something the operator can mend.
+    /// An error that the operator can fix.
     #[error("{0}")]
     Order(String),
     /// The directory.
@@ -68,13 +69,13 @@ pub enum BootError {
     /// The system.
     #[error("{0}")]
     System(String),
-    /// Somebody has stopped it before it began.
+    /// It was stopped before it began.
     #[error("stopped by signal")]
     Stopped,
 }
 
 impl BootError {
-    /// Whether it is the operator's mistake (exit code 2) and not the system's failure (1).
+    /// Whether it is the operator's mistake (exit code 2) and not a failure of the system (1).
     pub fn is_order(&self) -> bool {
         match self {
             BootError::Order(_) => true,

@@ -1,7 +1,7 @@
 //! What makes fetching wait for a while: our own network, and space on the disk.
 //!
-//! Decides: what the [`Breaker`] and the [`DiskFloor`] say goes to the shards as their [`Orders`], where it changes
-//! something for them; the start and end of each pause are reported.
+//! Decides: the verdicts of the [`Breaker`] and the [`DiskFloor`] go to the shards as their [`Orders`], where they
+//! change something for them. The start and end of each pause are reported.
 //! Leaves to others: when that is (`control`), what a shard does then (`shard`).
 
 use super::surroundings::Surroundings;
@@ -18,7 +18,7 @@ pub struct OutageWatch {
     free_bytes_min: u64,
     surroundings: Surroundings,
     is_disk_full: bool,
-    /// What the present outage was said to keep from us: it may change again and again.
+    /// What was reported as out of reach in the present outage: it may change repeatedly.
     told: Vec<OutOfReach>,
     /// By shard: its orders, and how many of its ends were read.
     orders: Vec<(Orders, u64)>,
@@ -38,7 +38,7 @@ impl OutageWatch {
         }
     }
 
-    /// Looks around and gives orders. Why the crawl cannot go on, when an outage has lasted too long.
+    /// Looks around and gives orders. Returns why the crawl cannot continue, if an outage has lasted too long.
     pub fn look(&mut self, now: Instant, control: &Control) -> Option<String> {
         self.surroundings.look(now);
         let handles = control.shards();
@@ -61,7 +61,7 @@ impl OutageWatch {
                     control.note(format!("{}{waits}", outage.describe(now)));
                 }
             }
-            // Of one that had seemed to be over that was said.
+            // If the outage had seemed to end, its end was already reported.
             (Some(outage), None) if !outage.is_again => {
                 let seconds = now.since(outage.since).as_secs();
                 control.note(format!(

@@ -1,14 +1,14 @@
-//! A crawl of N shards goes on with M, or sites of its move to other shards: its logs are written anew.
+//! Rewrites a crawl's logs so that a crawl of N shards continues with M, or some of its sites move to other shards.
 //!
 //! | path | what |
 //! |---|---|
 //! | `redistribution.open/` | the new logs, the new manifest and `moved-sites`, as far as they are written |
 //! | `redistribution/` | the same, whole: from now on they hold, and are being put into their places |
 //!
-//! Decides: the rename is the commit point: from then on the crawl has M shards. Before it nothing but the end of segments
-//! that a run left open has changed; after it each start puts the rest into its place before anything is read.
-//! Segments stay where they are, also those of a shard that is no more. Damaged logs are kept beside the new ones.
-//! Limits: room for the new logs beside the old ones; shards' directories may lie on other file systems.
+//! Decides: the rename is the commit point: from then on the crawl has M shards. Before it only the ends of segments
+//! that a run left open have changed. After it each start puts the rest into place before anything is read. Segments
+//! stay where they are, even those of a shard that no longer exists. Damaged logs are kept next to the new ones.
+//! Limits: the new logs need room next to the old ones; shards' directories may lie on other file systems.
 //! Leaves to others: which URL goes where (`log::redistribution`).
 
 use std::collections::BTreeMap;
@@ -25,32 +25,32 @@ use ringcrawl_brain::log::{self, Append, EarlierShard, LogFile, RedistributedFil
 use ringcrawl_brain::route::{LevelLimits, Levelled, MovedSites, Partition};
 use ringcrawl_files::private;
 
-/// What is wanted of a redistribution.
+/// What a redistribution should do.
 #[derive(Debug)]
 pub(super) struct Change<'a> {
-    /// By what rule URLs are given to the new shards, of which no site is moved.
+    /// The rule that assigns URLs to the new shards; none of their sites has been moved.
     pub(super) partition: &'a Partition,
     /// Sites are to be moved, within these limits.
     pub(super) levels: Option<LevelLimits>,
 }
 
-/// What came of one.
+/// The result of a redistribution.
 #[derive(Debug)]
 pub(super) struct Changed {
     /// Where URLs are from now on.
     pub(super) partition: Partition,
-    /// What people should know of it.
+    /// Notes for the operator.
     pub(super) notes: Vec<String>,
-    /// Sites were to be moved, and nothing was changed, as it would help little.
+    /// Sites were to be moved, but nothing was changed, as it would help little.
     pub(super) is_fruitless: bool,
 }
 
-/// Redistributes the crawl in `root`, which is begun with `held`, so that it is one of `new`, which is told the numbers of
-/// segments that are in use.
+/// Redistributes the crawl in `root`, which began with `held`, so that it becomes one of `new`; stores the numbers of
+/// segments in use in `new`.
 pub(super) fn run(root: &Path, held: &Manifest, new: &mut Manifest, change: &Change<'_>) -> Result<Changed, DirError> {
     let changed = write(root, held, new, change);
     if changed.as_ref().map_or(true, |changed| changed.is_fruitless) {
-        // Its space is needed, perhaps.
+        // Its space may be needed.
         let _ = fs::remove_dir_all(root.join(OPEN));
     }
     let changed = changed?;
@@ -58,7 +58,7 @@ pub(super) fn run(root: &Path, held: &Manifest, new: &mut Manifest, change: &Cha
     Ok(changed)
 }
 
-/// Writes the new logs; at its end they hold.
+/// Writes the new logs; once it returns they take effect.
 fn write(root: &Path, held: &Manifest, new: &mut Manifest, change: &Change<'_>) -> Result<Changed, DirError> {
     let io = |path: &Path| {
         let path = path.to_owned();
@@ -129,13 +129,13 @@ fn write(root: &Path, held: &Manifest, new: &mut Manifest, change: &Change<'_>) 
     Ok(Changed { partition, notes, is_fruitless: false })
 }
 
-/// Whether a redistribution in `root` has begun to hold and is not in its place.
+/// Whether a redistribution in `root` has taken effect but is not in place.
 pub fn is_unsettled(root: &Path) -> bool {
     root.join(WHOLE).is_dir()
 }
 
-/// Puts into its place what an earlier process redistributed, or throws it away where that was not whole. To be called before
-/// anything of the crawl is read, by the process that holds it.
+/// Puts into place what an earlier process redistributed, or deletes it where it was incomplete. The process that
+/// holds the crawl must call this before it reads anything of the crawl.
 pub(super) fn finish_move(root: &Path) -> io::Result<()> {
     let (open, whole) = (root.join(OPEN), root.join(WHOLE));
     if open.is_dir() {
@@ -145,7 +145,7 @@ pub(super) fn finish_move(root: &Path) -> io::Result<()> {
         return Ok(());
     }
     let read = manifest::read(&whole).map_err(|error| io::Error::new(ErrorKind::InvalidData, error.to_string()))?;
-    // The manifest goes last: without it all is in its place.
+    // The manifest goes last: if it is not there, everything is in place.
     if read.is_none() && shard_dirs(&whole)?.iter().any(|dir| has_files(dir)) {
         return Err(half_copied(&whole, MANIFEST));
     }
@@ -178,7 +178,7 @@ pub(super) fn finish_move(root: &Path) -> io::Result<()> {
             for log in [LogFile::Urls, LogFile::Ends] {
                 remove(&dir.join(log.to_string()))?;
             }
-            // They stay if there is something in them.
+            // They stay if they are not empty.
             segment_folders::remove_empty(&dir);
             for folder in ["journal", ""] {
                 let _ = fs::remove_dir(dir.join(folder));
@@ -186,7 +186,7 @@ pub(super) fn finish_move(root: &Path) -> io::Result<()> {
         }
         match manifest.moved_sites {
             0 => remove(&root.join(MOVED_SITES))?,
-            // In its place already, where it is not here.
+            // If it is missing here, it is already in place.
             _ if whole.join(MOVED_SITES).exists() => put(&whole.join(MOVED_SITES), &root.join(MOVED_SITES))?,
             _ => {}
         }
@@ -201,13 +201,13 @@ pub(super) fn finish_move(root: &Path) -> io::Result<()> {
 struct Files<'a> {
     root: &'a Path,
     open: &'a Path,
-    /// What is read now.
+    /// The file that is being read.
     reading: Option<(u16, LogFile, File)>,
     writing: BTreeMap<(u16, LogFile), File>,
 }
 
 impl Files<'_> {
-    /// The new logs are empty, and there.
+    /// The new logs, created empty.
     fn new<'a>(root: &'a Path, open: &'a Path, shards: u16) -> io::Result<Files<'a>> {
         let mut writing = BTreeMap::new();
         for shard in 0..shards {
@@ -236,7 +236,7 @@ impl Files<'_> {
             let path = shard_dir(self.root, shard).join(log.to_string());
             self.reading = match File::open(path) {
                 Ok(file) => Some((shard, log, file)),
-                // Nothing was written yet; where something was, the other log tells of it.
+                // Nothing was written yet; if something was, the other log shows it.
                 Err(error) if error.kind() == ErrorKind::NotFound => None,
                 Err(error) => return Err(error),
             };
@@ -265,7 +265,7 @@ impl RedistributedFiles for Files<'_> {
     }
 }
 
-/// What is said of a crawl that was copied while a redistribution was being put into its place, and not wholly.
+/// The error for a crawl that was copied incompletely while a redistribution was being put into place.
 fn half_copied(whole: &Path, missing: &str) -> io::Error {
     let why = format!(
         "{} lacks {missing}: the crawl was copied in part; copy it again, whole, from where it was",
@@ -278,7 +278,7 @@ fn has_files(dir: &Path) -> bool {
     fs::read_dir(dir).is_ok_and(|mut files| files.next().is_some())
 }
 
-/// Moves a file, also to another file system.
+/// Moves a file, even to another file system.
 fn put(from: &Path, to: &Path) -> io::Result<()> {
     match fs::rename(from, to) {
         Err(error) if error.kind() == ErrorKind::CrossesDevices => {
@@ -286,7 +286,7 @@ fn put(from: &Path, to: &Path) -> io::Result<()> {
             private::copy(from, &copy)?;
             File::open(&copy)?.sync_all()?;
             fs::rename(&copy, to)?;
-            // Before the only other copy goes.
+            // Before the only other copy is removed.
             to.parent().map_or(Ok(()), sync_dir)?;
             fs::remove_file(from)
         }
@@ -294,7 +294,7 @@ fn put(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes the files of a journal, but for those that were damaged and have other names.
+/// Removes the files of a journal, except damaged ones, which have other names.
 fn remove_journal(dir: &Path) -> io::Result<()> {
     if !dir.is_dir() {
         return Ok(());
@@ -324,7 +324,7 @@ fn shard_number(path: &Path) -> Option<u16> {
     path.file_name()?.to_str()?.strip_prefix("shard-")?.parse().ok()
 }
 
-/// `name`, or with a number behind it, so that nothing in `dir` has it.
+/// `name`, with a number appended if needed, so that it is free in `dir`.
 fn free_name(dir: &Path, name: &str) -> String {
     let names = std::iter::once(name.to_owned()).chain((1..).map(|number| format!("{name}-{number}")));
     names.into_iter().find(|name| !dir.join(name).exists()).unwrap_or_default()
@@ -334,9 +334,9 @@ fn sync_dir(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
-/// The directory of what is being written.
+/// The directory of logs that are being written.
 const OPEN: &str = "redistribution.open";
-/// The directory of what holds.
+/// The directory of logs that have taken effect.
 const WHOLE: &str = "redistribution";
 const PIECE_BYTES: u64 = 1 << 20;
 

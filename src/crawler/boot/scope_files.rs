@@ -1,9 +1,9 @@
 //! The files of the scope: the operator's rules, and block lists.
 //!
-//! Decides: a file that is written while it is read would hold a part of what it is to hold, and the rest would be asked. So all are
-//! read again until none of them has changed meanwhile. A file that cannot be read is refused, and so are rules with a mistake, with
-//! all their mistakes. Mistakes in block lists, which others write, are told, and refused only if `scope.block_errors` says so. A file
-//! that begins as gzip is unpacked.
+//! Decides: a file that is written while it is read may be read incompletely, and the crawl would fetch URLs that the
+//! rest blocks. So all files are read again until none of them changes during a pass. A file that cannot be read is
+//! refused. Rules with mistakes are refused with all their mistakes. Mistakes in block lists, which third parties
+//! write, are reported, and refused only if `scope.block_errors` says so. A file that begins as gzip is unpacked.
 //! Leaves to others: what is in them (`scope`).
 
 use std::fmt;
@@ -23,11 +23,11 @@ use ringcrawl_files::plain;
 pub struct ScopeFiles {
     rules: Arc<Rules>,
     blocks: Arc<BlockList>,
-    /// Each file, with how much it holds, in words.
+    /// Each file, with a description of its size.
     sources: Vec<String>,
     /// Each file, with its number of rules or entries.
     sizes: Vec<(String, usize)>,
-    /// What is to be told of them.
+    /// Notes about them for the operator.
     pub notes: Vec<String>,
 }
 
@@ -42,12 +42,12 @@ impl ScopeFiles {
         !config.scope.rules.is_empty() || !config.scope.block.is_empty()
     }
 
-    /// What is known of the files, without what is in them: an old list of millions is not to stay in memory.
+    /// What is known about the files, without their content: an old list of millions should not stay in memory.
     pub fn without_content(&self) -> ScopeFiles {
         ScopeFiles { rules: Arc::default(), blocks: Arc::default(), notes: Vec::new(), ..self.clone() }
     }
 
-    /// Which of the files has lost more than half of what it had `before`, in words.
+    /// Which of the files has lost more than half of its entries since `before`, in words.
     pub fn halved(&self, before: &ScopeFiles) -> Option<String> {
         let lost = self.sizes.iter().zip(&before.sizes).filter(|((_, now), (_, before))| *now < before.div_ceil(2));
         let told: Vec<String> =
@@ -55,11 +55,11 @@ impl ScopeFiles {
         (!told.is_empty()).then(|| told.join(", "))
     }
 
-    /// Reads the files that `config` names, for as long as it takes that none changes meanwhile, [`TRIES`] times at most; every
-    /// mistake, a line each.
+    /// Reads the files that `config` names until none changes during a pass, [`TRIES`] times at most; reports every
+    /// mistake, one per line.
     ///
     /// # Errors
-    /// What an operator can mend; never empty.
+    /// What an operator can fix; never empty.
     pub fn read(config: &Config) -> Result<ScopeFiles, Vec<String>> {
         let mut changed = String::new();
         for tries in 0..TRIES {
@@ -138,26 +138,27 @@ impl fmt::Display for ScopeFiles {
     }
 }
 
-/// What a file is now, as far as it can be told without its bytes.
+/// The current state of a file, without reading its bytes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Version(Option<[u64; 3]>, [i64; 4]);
 
 impl Version {
     fn of(path: &Path) -> Version {
         let Ok(file) = fs::metadata(path) else { return Version(None, [0; 4]) };
-        // What sets the time of the last change cannot set that of the entry's.
+        // A program can set the modification time, but not the change time of the inode.
         let times = [file.mtime(), file.mtime_nsec(), file.ctime(), file.ctime_nsec()];
         Version(Some([file.dev(), file.ino(), file.size()]), times)
     }
 
-    /// Of all files that `config` names.
+    /// The versions of all files that `config` names.
     fn of_all(config: &Config) -> Vec<(&Path, Version)> {
         let rules = Some(Path::new(&*config.scope.rules)).filter(|path| !path.as_os_str().is_empty());
         let paths = rules.into_iter().chain(config.scope.block.iter().map(|path| &**path));
         paths.map(|path| (path, Version::of(path))).collect()
     }
 
-    /// Whether `path` is the same file still, and has been for a while: two changes in one tick of the system's clock have one time.
+    /// Whether `path` is still the same file, and has been for a while: two changes in one tick of the system's clock
+    /// have the same time.
     fn still_holds(&self, path: &Path) -> bool {
         let changed = fs::metadata(path).and_then(|file| file.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
         if let Some(more) = changed.elapsed().ok().and_then(|age| TICK.checked_sub(age)) {
@@ -167,7 +168,7 @@ impl Version {
     }
 }
 
-/// Reads a file that may be packed, without having all of it in memory; its digest.
+/// Reads a file that may be compressed, without holding all of it in memory; returns its digest.
 fn read_list(reader: &mut BlockListReader, path: &Path) -> io::Result<String> {
     let mut file = BufReader::with_capacity(PIECE_BYTES, plain::open(path)?);
     let is_packed = file.fill_buf()?.starts_with(&[0x1f, 0x8b]);
@@ -199,19 +200,19 @@ impl<R: Read> Read for Hashed<R> {
     }
 }
 
-/// The beginning of a file's BLAKE3, by which people tell two versions apart.
+/// The beginning of a file's BLAKE3 hash, by which operators distinguish two versions.
 fn shortened(hash: &blake3::Hash) -> String {
     hash.to_hex().chars().take(16).collect()
 }
 
-/// Longest block list, unpacked: what is longer would be read for minutes.
+/// Longest block list, unpacked: a longer one would take minutes to read.
 const BLOCKS_BYTES_MAX: u64 = 1 << 30;
-/// How often files are read that change meanwhile, and how long apart: a list of a gigabyte is written in seconds.
+/// How many times, and at what interval, changing files are read again: a list of a gigabyte is written in seconds.
 const TRIES: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(500);
-/// More than a tick of the clock that changes of files are noted by: 10 ms at most.
+/// More than a tick of the clock that times changes of files: 10 ms at most.
 const TICK: Duration = Duration::from_millis(50);
-/// What is read at once.
+/// Bytes read at once.
 const PIECE_BYTES: usize = 256 << 10;
 
 #[cfg(test)]
@@ -238,7 +239,8 @@ mod tests {
         assert!(errors[2].contains("expected a file of scope.block"), "{errors:?}");
     }
 
-    /// As an editor or a download does it: emptied first, then written in pieces. What is read is one of the whole lists.
+    /// Writes as an editor or a download does: truncates first, then writes in pieces. Each read returns one of the
+    /// whole lists.
     #[test]
     fn what_is_written_meanwhile_is_read_when_it_is_whole() {
         let folder = TempFolder::new("scope-rewritten");
@@ -272,7 +274,7 @@ mod tests {
         }
     }
 
-    /// What is read while another process writes is read again, once that has ended.
+    /// A file that is read while another process writes it is read again once that has ended.
     #[test]
     fn a_file_that_changes_while_it_is_read_is_read_again() {
         let folder = TempFolder::new("scope-changing");
@@ -314,7 +316,7 @@ mod tests {
         assert_eq!(files([25, 100], 2).halved(&before), None);
         let one = format!("{} has 48 entries and had 100", folder.at("one"));
         assert_eq!(files([24, 5], 3).halved(&before), Some(one.clone()));
-        // A small one beside a large one, and rules.
+        // A small one next to a large one, and rules.
         let two = format!("{} has 4 entries and had 10", folder.at("two"));
         assert_eq!(files([500, 2], 3).halved(&before), Some(two));
         let rules = format!("{} has 1 entries and had 3", folder.at("rules"));
@@ -339,7 +341,7 @@ mod tests {
         assert_eq!(errors.len(), 3);
     }
 
-    /// One line without an end, or one host again and again.
+    /// One line without an end, or one host repeated.
     #[test]
     fn what_a_small_file_unpacks_to_is_bounded() {
         let folder = TempFolder::new("block-bombs");

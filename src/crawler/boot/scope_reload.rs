@@ -1,11 +1,11 @@
 //! Another scope while the crawl runs.
 //!
-//! Decides: the files are read on a thread of their own. If all are right, every shard takes the new scope at its next turn, and
-//! when all have, one line says so, with the time and what each file held: no request to what it blocks begins after that. If
-//! one is wrong, the scope stays as it was. So it does where a file has lost more than half of its entries, as one that is being
-//! written has, unless `scope.halved` says otherwise or the same files are asked for once more. Who asks meanwhile
-//! is heard afterwards.
-//! Invariants: the old scope is freed here, as a list of millions would hold up a shard.
+//! Decides: the files are read on a separate thread. If all are right, every shard takes the new scope at its next
+//! turn. When all have, one line reports the time and what each file held: from then on no request begins to what the
+//! scope blocks. If one is wrong, the scope stays as it was. It also stays if a file has lost more than half of its
+//! entries, as a file does while it is being written, unless `scope.halved` says otherwise or the same files are
+//! requested again. A request that arrives in the meantime is handled afterwards.
+//! Invariants: the old scope is freed here, as a list of millions would delay a shard.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,18 +17,18 @@ use ringcrawl_brain::scope::Scope;
 use ringcrawl_config::{Config, Halved};
 use ringcrawl_ring as ring;
 
-/// The scope of a crawl, and how far a change of it is.
+/// The scope of a crawl, and the progress of a change.
 #[derive(Debug)]
 pub(super) struct ScopeReload {
     pub(super) config: Arc<Config>,
     scope: Scope,
-    /// The files that are in force.
+    /// The files in effect.
     files: ScopeFiles,
-    /// What was not taken, as too much was missing: in words, with digests.
+    /// What was rejected because too much was missing: in words, with digests.
     held: Option<String>,
     is_wanted: bool,
     reading: Option<JoinHandle<Result<ScopeFiles, Vec<String>>>>,
-    /// What shards are to take: its version, and what is said when all have.
+    /// What shards should take: its version, and the report for when all have taken it.
     given: Option<Given>,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct ScopeReload {
 struct Given {
     version: u64,
     told: String,
-    /// Freed when no shard has it any more.
+    /// Freed when no shard uses it any more.
     before: Scope,
 }
 
@@ -46,12 +46,12 @@ impl ScopeReload {
         ScopeReload { config, scope, files, held: None, is_wanted: false, reading: None, given: None }
     }
 
-    /// These files are in force from the beginning.
+    /// These files are in effect from the beginning.
     pub(super) fn begins_with(&mut self, files: &ScopeFiles) {
         self.files = files.without_content();
     }
 
-    /// Why `files` are not to be in force, if they are not.
+    /// Why `files` should not take effect, if so.
     fn objection(&mut self, files: &ScopeFiles) -> Option<String> {
         let told = files.to_string();
         let is_again = self.held.take().is_some_and(|held| held == told);
@@ -63,7 +63,7 @@ impl ScopeReload {
         Some(format!("{lost}; the same signal again has it taken, and so has scope.halved = \"take\""))
     }
 
-    /// The files are to be read again.
+    /// Requests that the files be read again.
     pub(super) fn ask(&mut self) {
         self.is_wanted = true;
     }
@@ -75,7 +75,7 @@ impl ScopeReload {
         bytes(&self.scope) + self.given.as_ref().map_or(0, |given| bytes(&given.before)) + being_read
     }
 
-    /// Moves a change on; to be asked some times a second.
+    /// Advances a change; call it several times a second.
     pub(super) fn look(&mut self, control: &Control) {
         if let Some(reading) = self.reading.take_if(|reading| reading.is_finished()) {
             let read = reading.join().unwrap_or_else(|_| Err(vec!["the thread that read it panicked".to_owned()]));
@@ -101,7 +101,7 @@ impl ScopeReload {
         }
         if let Some(given) = self.given.take_if(|given| {
             control.shards().iter().all(|shard| {
-                // A shard that has ended asks for nothing any more.
+                // A shard that has ended fetches nothing any more.
                 shard.has_ended.load(Ordering::Acquire) || shard.scope_heard.load(Ordering::Acquire) >= given.version
             })
         }) {

@@ -1,11 +1,11 @@
-//! A file of text that is written whole, and that says of itself whether it still is.
+//! A text file that is written atomically and that shows whether it is still whole.
 //!
-//! Decides: the last line is a comment with the crawl's identifier and a checksum of everything before the checksum. A
-//! file that was cut, changed, or taken from another crawl is not read as if it were right.
-//! Invariants: a file is written under another name, synced and then renamed: after a kill or a power cut there is the
-//! old one or the new one.
+//! Decides: the last line is a comment with the crawl's identifier and a checksum of everything before the checksum.
+//! A file that was cut, changed, or taken from another crawl is not accepted.
+//! Invariants: a file is written under another name, synced and then renamed: after a kill or a power cut there is
+//! the old one or the new one.
 //! Limits: `FILE_BYTES_MAX`.
-//! Leaves to others: what stands in the text (`crawl_dir`).
+//! Leaves to others: the content of the text (`crawl_dir`).
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
@@ -21,15 +21,15 @@ pub(super) const FILE_BYTES_MAX: u64 = 1 << 30;
 /// What is wrong with a sealed file.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub(super) enum Unsealed {
-    /// It is not what was written.
+    /// It differs from what was written.
     #[error("it is damaged or was changed: {0}")]
     Damaged(&'static str),
-    /// It is whole, and another crawl's.
+    /// It is whole, but belongs to another crawl.
     #[error("it belongs to another crawl ({0})")]
     OfAnother(String),
 }
 
-/// The text of a file of the crawl `crawl_id`; `None` when there is no file. The outer error is the system's.
+/// The text of a file of the crawl `crawl_id`; `None` if there is no file. The outer error is the system's.
 pub(super) fn read(path: &Path, crawl_id: &str) -> io::Result<Option<Result<String, Unsealed>>> {
     let mut bytes = Vec::new();
     match plain::open(path).and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)) {
@@ -49,7 +49,7 @@ pub(super) fn is_whole(path: &Path) -> bool {
     read.is_ok() && unseal(bytes).is_ok()
 }
 
-/// Writes the file `name` in `root`, instead of the one that is there.
+/// Writes the file `name` in `root`, replacing the existing one.
 pub(super) fn write(root: &Path, name: &str, crawl_id: &str, text: &str) -> io::Result<()> {
     let unfinished = format!("{text}# crawl {crawl_id}, {SUM}");
     if (unfinished.len() + SUM_BYTES) as u64 > FILE_BYTES_MAX {
@@ -60,7 +60,7 @@ pub(super) fn write(root: &Path, name: &str, crawl_id: &str, text: &str) -> io::
     replace(root, name, &format!("{unfinished}{sum:016x}\n"))
 }
 
-/// Writes the file `name` in `root` under another name, and then gives it its own.
+/// Writes the file `name` in `root` under another name, and then renames it.
 pub(super) fn replace(root: &Path, name: &str, text: &str) -> io::Result<()> {
     let open = open_name(root, name);
     let mut file = private::create(&open)?;
@@ -102,7 +102,7 @@ fn unseal(bytes: Vec<u8>) -> Result<(String, String), Unsealed> {
 
 /// Bytes of the checksum and the line end.
 const SUM_BYTES: usize = 17;
-/// What stands before the checksum.
+/// The text before the checksum.
 const SUM: &str = "xxh3-64 of all before this number: ";
 
 #[cfg(test)]
@@ -122,7 +122,7 @@ mod tests {
             assert_eq!(read(&path, "other").unwrap(), Some(Err(Unsealed::OfAnother("id".to_owned()))));
             let right = fs::read(&path).unwrap();
             for at in 0..right.len() {
-                // A bit of every byte.
+                // One bit of every byte.
                 let mut wrong = right.clone();
                 wrong[at] ^= 1 << (at % 8);
                 fs::write(&path, &wrong).unwrap();

@@ -1,15 +1,15 @@
 //! One seed: from what somebody typed to a URL.
 //!
-//! Decides: a seed without a scheme gets `http://`, as people write them. Text that the URL standard accepts but nobody
-//! means is refused: to the standard, `https//example.org` is a host called "https", `exmaple` a host of that name, and
-//! `1.2.3` the address 1.2.0.3. A relative URL, such as `/about` or `index.html`, is refused, too. Credentials are
-//! refused, because a URL of the crawl has none: they would be dropped.
-//! An error says what is wrong and, where that can be guessed, what may have been meant.
-//! Why so: a mistyped seed costs a crawl that ends at once or, worse, one that lacks a part, which is noticed weeks
-//! later.
+//! Decides: a seed without a scheme gets `http://`, as people write them. Text that the URL standard accepts but that
+//! is almost certainly a mistake is refused: to the standard, `https//example.org` is a host called "https",
+//! `exmaple` a host of that name, and `1.2.3` the address 1.2.0.3. A relative URL, such as `/about` or `index.html`,
+//! is refused, too. Credentials are refused, because a URL of the crawl has none: they would be dropped.
+//! An error says what is wrong and, where it can be guessed, what may have been meant.
+//! Why so: a mistyped seed causes a crawl that ends at once or, worse, one with a missing part, which is noticed
+//! weeks later.
 //!
 //! Invariants: a guess is itself a valid seed.
-//! Limits: a host without a dot is accepted only with its scheme, `http://intranet/`: whoever writes that means it.
+//! Limits: a host without a dot is accepted only with its scheme, `http://intranet/`: with a scheme it is intended.
 
 use std::net::Ipv4Addr;
 
@@ -62,7 +62,7 @@ fn whole(text: &str) -> Result<Url, String> {
         return Err(wrong(why, &format!("{scheme}://{place}{after}")));
     }
     host_name(&url)?;
-    // An address of four numbers is kept as it is written; any other way to write one hides which it is.
+    // An address of four numbers is kept as it is written; any other spelling obscures the address.
     let written = host_of(authority).trim_end_matches('.');
     if url.host().parse::<Ipv4Addr>().is_ok() && written != url.host() {
         return Err(format!("\"{written}\" stands for the address {} (if it is meant, write that)", url.host()));
@@ -70,8 +70,8 @@ fn whole(text: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-/// Whether the host of `url` can be one: the URL standard takes nearly every character. An underscore is no mistake:
-/// there are such hosts.
+/// Whether the host of `url` can exist: the URL standard accepts nearly every character. An underscore is no mistake:
+/// such hosts exist.
 fn host_name(url: &Url) -> Result<(), String> {
     let host = url.host();
     let no_name = |why: &str| Err(format!("\"{host}\" is not a host name: {why}"));
@@ -91,7 +91,7 @@ fn host_name(url: &Url) -> Result<(), String> {
             no_name(&why)
         };
     }
-    // Below the registered name there are hosts like that, against RFC 1123 section 2.1.
+    // Below the registered name such hosts exist, against RFC 1123 section 2.1.
     let registered = url.site().split('.').next().unwrap_or_default();
     if registered.starts_with('-') || registered.ends_with('-') {
         return no_name("a registered name neither begins nor ends with a hyphen");
@@ -99,7 +99,7 @@ fn host_name(url: &Url) -> Result<(), String> {
     Ok(())
 }
 
-/// Credentials, host and port: what stands before the path.
+/// Credentials, host and port: the part before the path.
 fn authority(after_scheme: &str) -> &str {
     after_scheme.split(['/', '\\', '?', '#']).next().unwrap_or_default()
 }
@@ -111,7 +111,7 @@ fn host_of(authority: &str) -> &str {
     }
 }
 
-/// `text` without the password in it, for a message: logs are read by others.
+/// `text` without its password, for a message: other people read logs.
 pub(super) fn without_password(text: &str) -> String {
     let (_, mark, after) = split(text);
     let rest = if mark.contains(['/', '\\']) { after } else { text };
@@ -137,13 +137,13 @@ fn bare(text: &str) -> Result<Url, String> {
     if has_dot || host.starts_with('[') || host.trim_end_matches('.').eq_ignore_ascii_case("localhost") {
         return whole(&with_scheme);
     }
-    // An empty host and the like are better explained by the parser.
+    // The parser explains an empty host and the like better.
     let url = whole(&with_scheme)?;
     Err(format!("\"{host}\" is not a host name: there is no dot in it (if it is one, write {})", url.as_str()))
 }
 
-/// Whether it can be nothing but a reference to something beside another page (RFC 3986 section 4.2): its path, its query, or the
-/// name of a file, whose ending is no top-level domain.
+/// Whether it can only be a reference relative to another page (RFC 3986 section 4.2): its path, its query, or the
+/// name of a file, whose extension is not a top-level domain.
 fn is_relative(text: &str) -> bool {
     let is_file = || {
         let ending =
@@ -154,7 +154,7 @@ fn is_relative(text: &str) -> bool {
     is_path || ["./", "../", "?", "#"].iter().any(|start| text.starts_with(start)) || is_file()
 }
 
-/// Endings of pages, none of which is a top-level domain.
+/// File extensions of pages; none is a top-level domain.
 const FILES: [&str; 9] = ["html", "htm", "xhtml", "php", "asp", "aspx", "jsp", "pdf", "xml"];
 
 /// The first word of `text`, the punctuation after it that may have been meant to end a scheme, and the rest.
@@ -289,7 +289,7 @@ mod tests {
         ] {
             assert_eq!(without_password(text), shown);
         }
-        // With a scheme a host without a dot is accepted, and so it is guessed.
+        // With a scheme a host without a dot is accepted, so it can be a guess.
         assert!(parse("http:/exmaple").is_err_and(|error| error.ends_with("(did you mean http://exmaple/?)")));
     }
 }

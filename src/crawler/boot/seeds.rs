@@ -1,13 +1,12 @@
 //! Seeds: from arguments and files to URLs with their options.
 //!
-//! Decides: a line of a file is a seed, a comment or empty. `#` begins a comment at the start of a line and behind
-//! white space; in a URL it
-//! begins the fragment. A file that begins as gzip is unpacked, whatever its name; `-` is standard input. Every bad seed is
-//! reported, with its line, what is wrong and what may have been meant, and so is every file that cannot be read or contains no
-//! seed; nothing is crawled then. With `seeds.errors = "skip"` bad lines are reported and skipped; bad arguments
-//! and files are refused.
-//! Files are read line by line: of them no more is in memory than their seeds.
-//! Limits: a file of [`FILE_BYTES_MAX`], unpacked; a line of [`LINE_BYTES_MAX`]; [`TOLD_MAX`] mistakes of a file.
+//! Decides: a line of a file is a seed, a comment or empty. `#` begins a comment at the start of a line and after
+//! white space; in a URL it begins the fragment. A file that begins as gzip is unpacked, whatever its name; `-` is
+//! standard input. Every bad seed is reported, with its line, what is wrong and what may have been meant. So is every
+//! file that cannot be read or contains no seed; nothing is crawled then. With `seeds.errors = "skip"` bad lines are
+//! reported and skipped; bad arguments and files are refused.
+//! Files are read line by line: only their seeds are kept in memory.
+//! Limits: a file of [`FILE_BYTES_MAX`], unpacked; a line of [`LINE_BYTES_MAX`]; [`TOLD_MAX`] mistakes per file.
 //! Leaves to others: what one seed must look like (`seed`), what its options mean (`ringcrawl_brain::seed`).
 
 use std::fs::File;
@@ -29,7 +28,7 @@ pub struct SeedError {
 }
 
 impl SeedError {
-    /// Whether it is about a whole file, so that the option which names that is to be told.
+    /// Whether it concerns a whole file, so that the message should name the option that named the file.
     pub fn is_of_file(&self) -> bool {
         self.is_of_file
     }
@@ -40,14 +39,15 @@ impl SeedError {
 pub struct SeedsRead {
     /// In order, and without duplicates.
     pub seeds: Vec<Seed>,
-    /// Lines that are none, and are skipped.
+    /// Lines that are not seeds and are skipped.
     pub skipped: Vec<SeedError>,
 }
 
 /// The seeds of the command line and of `files` (`-` is standard input).
 ///
 /// # Errors
-/// What an operator can mend; never empty. Lines of files are among it only with [`SeedErrors::Refuse`], or where a file has nothing else.
+/// What an operator can fix; never empty. It includes lines of files only with [`SeedErrors::Refuse`], or where a
+/// file has nothing else.
 pub fn read_seeds(
     arguments: &[String],
     files: &[impl AsRef<Path>],
@@ -60,7 +60,7 @@ pub fn read_seeds(
             Err(why) => errors.push(SeedError { place: format!("seed {}", index + 1), why, is_of_file: false }),
         }
     }
-    // What is said of whole files comes behind all seeds.
+    // Errors about whole files are reported after all seeds.
     let mut unread = Vec::new();
     for file in files {
         let file = file.as_ref();
@@ -78,7 +78,7 @@ pub fn read_seeds(
     if errors.is_empty() { Ok(SeedsRead { seeds: seeds.into_seeds(), skipped: wrong_lines }) } else { Err(errors) }
 }
 
-/// What stands before a comment in a line. A `#` that is part of a word begins a URL's fragment.
+/// The part of a line before a comment. A `#` inside a word begins a URL's fragment.
 fn before_comment(line: &str) -> &str {
     let mut ends = line.match_indices('#').map(|(at, _)| line.split_at(at).0);
     ends.find(|before| before.is_empty() || before.ends_with(char::is_whitespace)).unwrap_or(line).trim()
@@ -97,7 +97,7 @@ fn parse(text: &str) -> Result<Seed, String> {
     Ok(Seed { url, options: options.map(Box::new) })
 }
 
-/// The seeds of a file; the error is about it as a whole, and ends its reading.
+/// The seeds of a file; an error concerns the whole file, and stops reading it.
 fn read_lines(
     file: &Path,
     lines: impl BufRead,
@@ -131,7 +131,7 @@ fn read_lines(
                 text => parse(text),
             },
         };
-        // What is no text at all is no list.
+        // A file that is not text at all is not a list.
         let is_text = !is_long && str::from_utf8(&line).is_ok();
         match read {
             Ok(seed) => {
@@ -160,7 +160,7 @@ fn read_lines(
     if let Some(more) = wrong.checked_sub(TOLD_MAX).filter(|more| *more > 0) {
         errors.push(at(file, None, format!("{more} more lines are no seeds")));
     }
-    // Whoever gives a file expects its seeds to be crawled, whatever others there are.
+    // An operator who gives a file expects its seeds to be crawled, whatever other seeds there are.
     match is_without && (wrong == 0 || on_errors == SeedErrors::Skip) {
         true => Err(at(file, None, "no seed in it; expected URLs, one a line".to_owned())),
         false => Ok(()),
@@ -179,7 +179,7 @@ fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
         true => Box::new(BufReader::new(io::stdin())),
         false => Box::new(BufReader::new(File::open(path)?)),
     };
-    // RFC 1952 section 2.3.1: no text begins so. A pipe may give one byte at first.
+    // RFC 1952 section 2.3.1: no text begins with this. A pipe may return one byte at first.
     let mut first = Vec::new();
     source.by_ref().take(GZIP.len() as u64).read_to_end(&mut first)?;
     let is_packed = first == GZIP;
@@ -191,7 +191,7 @@ fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
     })
 }
 
-/// What to do where one name may be meant for several files.
+/// What to do if one name may be meant for several files.
 fn several(file: &Path) -> String {
     let names: Vec<&str> = file.to_str().unwrap_or_default().split(',').map(str::trim).collect();
     if names.len() < 2 || names.contains(&"") {
@@ -226,7 +226,7 @@ fn shortened(text: &str) -> String {
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// A URL has 65,535 bytes at most, and options follow it.
 const LINE_BYTES_MAX: u64 = 1 << 17;
-/// Mistakes of one file that are told: what is no list of seeds at all has millions.
+/// Mistakes reported per file: a file that is not a list of seeds at all has millions.
 const TOLD_MAX: usize = 1_000;
 
 #[cfg(test)]
@@ -307,7 +307,7 @@ mod tests {
         assert!(errors[3].is_of_file() && texts[3].contains(".none: No such file"), "{texts:?}");
     }
 
-    /// Behind white space alone: in a URL it begins the fragment.
+    /// Only after white space: in a URL it begins the fragment.
     #[test]
     fn a_number_sign_behind_white_space_begins_a_comment() {
         for (line, seed) in [
@@ -331,7 +331,8 @@ mod tests {
         }
     }
 
-    /// Each is told with its line, and what is around it is read: also behind a line that is no text, or has no end.
+    /// Each bad line is reported with its number, and the lines around it are read, even after a line that is not
+    /// text or has no end.
     #[test]
     fn bad_lines_are_skipped_where_that_is_wanted() {
         let folder = TempFolder::new("skipped-seeds");
@@ -352,7 +353,7 @@ mod tests {
         ]) {
             assert!(told.contains(why), "{told}");
         }
-        // What would leave nothing is refused, and so is what is no line of a list.
+        // A list that would leave nothing is refused, and so is a file that is not a list of lines.
         let refused = |arguments: &[&str], text: &str| {
             std::fs::write(&file, text).unwrap();
             let arguments: Vec<String> = arguments.iter().map(|text| (*text).to_owned()).collect();

@@ -6,11 +6,11 @@
 //! | `DIR/ringcrawl-ID/shard-NN/` | segments of the crawl with this identifier |
 //! | `DIR/ringcrawl-ID/lock` | says in words whose they are; locked while a process works with them |
 //!
-//! Decides: a shard that has nothing in its segments folder gets a link to one in `store.dirs`, by its number. One that has
-//! segments stays where it is: all that the crawl knows of a segment is its shard and its number.
-//! Invariants: a link is on the device before anything lies behind it. Two crawls never write to one folder at a time, also
-//! where one is a copy of the other, links and all.
-//! Limits: a link that leads nowhere stops the start. Folders of `store.dirs` are not made.
+//! Decides: a shard whose segments folder is empty gets a link to a folder in `store.dirs`, by its number. A shard
+//! that has segments keeps its folder: the crawl knows a segment only by its shard and its number.
+//! Invariants: a link is on the device before anything is written through it. Two crawls never write to one folder at
+//! the same time, even where one is a copy of the other, links included.
+//! Limits: a broken link stops the start. Folders of `store.dirs` are not created.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -26,7 +26,7 @@ use ringcrawl_warc::folder::ELSEWHERE;
 /// The folder of a shard's segments, in its directory.
 pub(super) const SEGMENTS: &str = "segments";
 
-/// Locks the folders on other disks in which shards of `root` have segments; an error when one is not there.
+/// Locks the folders on other disks in which shards of `root` have segments; returns an error if one is missing.
 pub(super) fn hold(root: &Path) -> Result<Vec<File>, DirError> {
     let dirs = shard_dirs(root).map_err(|error| DirError::Io(root.to_owned(), error))?;
     let mut folders = BTreeSet::new();
@@ -42,7 +42,7 @@ pub(super) fn hold(root: &Path) -> Result<Vec<File>, DirError> {
     folders.iter().map(|folder| lock(folder)).collect()
 }
 
-/// Links the segments folders of shards that have no segments to folders in `dirs`; how many shards lie elsewhere.
+/// Links the segments folders of shards without segments to folders in `dirs`; returns how many shards lie elsewhere.
 pub(super) fn place(root: &Path, crawl_id: &str, shards: u16, dirs: &[PathBuf]) -> io::Result<u16> {
     let mut elsewhere = 0;
     let root = root.canonicalize()?;
@@ -73,10 +73,10 @@ pub(super) fn place(root: &Path, crawl_id: &str, shards: u16, dirs: &[PathBuf]) 
     Ok(elsewhere)
 }
 
-/// Removes the segments folder of the shard in `dir`, wherever it lies, if nothing is in it.
+/// Removes the segments folder of the shard in `dir`, wherever it lies, if it is empty.
 pub(super) fn remove_empty(dir: &Path) {
     let segments = dir.join(SEGMENTS);
-    // What is not removed stays, and says so by being there.
+    // If removal fails, the folder stays visible.
     if !segments.is_symlink() {
         let _ = fs::remove_dir(segments);
     } else if segments.canonicalize().and_then(fs::remove_dir).is_ok() {
@@ -119,7 +119,7 @@ mod tests {
             assert_eq!(place(&root, ID, 4, &[a.clone(), b.clone()]).expect("places"), 1);
             assert_eq!([0, 1, 2, 3].map(|shard| lies(&root, shard)), placed);
         }
-        // Whatever the list says later, also where nothing is stored yet.
+        // Whatever the list says later, even where nothing is stored yet.
         assert_eq!(place(&root, ID, 4, &[c, b, a]).expect("stays"), 3);
         assert_eq!(place(&root, ID, 4, &[]).expect("stays"), 0);
         assert_eq!([0, 1, 2, 3].map(|shard| lies(&root, shard)), placed);
@@ -133,7 +133,7 @@ mod tests {
         place(&root, ID, 3, &[a, b.clone()]).expect("places");
         let held = hold(&root).expect("nobody else holds them");
         assert_eq!(held.len(), 2, "one a disk");
-        // A copy of the crawl, links and all, is another crawl with the same segments.
+        // A copy of the crawl, links included, is another crawl with the same segments.
         let copy = folder.path().join("copy/shard-00");
         fs::create_dir_all(&copy).expect("a folder");
         symlink(lies(&root, 1), copy.join(SEGMENTS)).expect("a link");

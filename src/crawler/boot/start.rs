@@ -1,7 +1,7 @@
-//! A crawl from its order to its end, as the thread that asked for it sees it.
+//! A crawl from its order to its end, as the thread that started it sees it.
 //!
-//! Decides: what is checked before anything is touched (seeds, identity, secrets, CPUs, directory), then
-//! shards are started, each on a thread of its own, pinned to its CPU, where it reads back its directory.
+//! Decides: what is checked before anything is touched (seeds, identity, secrets, CPUs, directory). Then shards are
+//! started, each on a thread of its own, pinned to its CPU, where it reads back its directory.
 //! Invariants: nothing is written before every check has passed; every thread is joined before `finish` returns.
 
 use std::sync::Arc;
@@ -36,10 +36,10 @@ use ringcrawl_ring as ring;
 use ringcrawl_url::SiteKey;
 use ringcrawl_warc::earlier_crawls::EarlierCrawls;
 
-/// What shards are told besides the configuration.
+/// What shards receive in addition to the configuration.
 struct Setting {
     partition: Partition,
-    /// How often in a row it has helped little to move sites.
+    /// How many times in a row moving sites has helped little.
     fruitless: u32,
     scope: Scope,
     site_bounds: Arc<SiteBounds>,
@@ -74,7 +74,7 @@ impl Crawl {
     /// Checks everything, then starts the shards.
     pub fn start(order: Order) -> Result<Crawl, BootError> {
         let Order { mut config, mut seeds, dir, new, ask_again, round, lock } = order;
-        // Before its settings are judged, which were given for another one.
+        // Before its settings are checked, which were given for another crawl.
         if new && is_crawl(&dir) {
             return Err(DirError::NotNew(dir).into());
         }
@@ -82,13 +82,13 @@ impl Crawl {
         let kept = config.kept();
         checks::left_out(&config, &dir)?;
         config.read_secrets().map_err(|errors| BootError::Order(lines(&errors)))?;
-        // Nobody has chosen those of a later round.
+        // The operator did not choose the seeds of a later round.
         round.iter().for_each(|_| loopback::retain(&config, &mut seeds));
         loopback::check(&mut config.clone(), &seeds).map_err(BootError::Order)?;
         fetch::check(&config).map_err(|error| BootError::Order(error.to_string()))?;
         checks::addresses(&config)?;
         let files = ScopeFiles::read(&config).map_err(|errors| BootError::Order(errors.join("\n")))?;
-        // A list may have been read again meanwhile.
+        // A list may have been read again in the meantime.
         let skipped = match round {
             Some(_) => {
                 checks::retain_in_scope(&config, &files, &mut seeds);
@@ -111,7 +111,7 @@ impl Crawl {
             exchange_mode: Some(config.exchange.mode),
             agent_name: (!config.agent.name.is_empty()).then(|| config.agent.name.clone()),
         };
-        // A crawl is not begun without a seed; one that is there already needs none.
+        // A crawl does not begin without a seed; an existing one needs none.
         let is_new = new || !is_crawl(&dir);
         if seeds.is_empty() && is_new {
             return Err(BootError::Order("no seeds: give URLs, or a file of them with --seeds FILE".to_owned()));
@@ -122,7 +122,8 @@ impl Crawl {
         if is_new {
             let mut lowered = config.clone();
             checks::size(&config, &seeds, &planned)?.limit(&mut lowered);
-            // Long lists take their time, and none is read for a directory that is refused; nor is one made for lists that are.
+            // Long lists take their time. None is read for a directory that is refused, and no directory is created
+            // for lists that are.
             look(&dir)?;
             lists = Some((rng_seed, Lists::read(&lowered, rng_seed)?));
         }
@@ -139,12 +140,12 @@ impl Crawl {
             agent_name: config.agent.name.clone(),
             segments_from: Vec::new(),
         })?;
-        // A run that gives no name goes on under the crawl's.
+        // A run without a name continues under the crawl's name.
         config.agent.name.clone_from(&crawl_dir.manifest().agent_name);
         let seeds = crawl_dir.with_earlier_seeds(&seeds)?;
-        // Also where the seeds came from an earlier run: a nameless crawl would end their URLs as forbidden.
+        // Even if the seeds came from an earlier run: a nameless crawl would end their URLs as forbidden.
         loopback::check(&mut config, &seeds).map_err(BootError::Order)?;
-        // The same rule: another one was refused.
+        // The same rule: a different one was refused.
         let partition = crawl_dir.partition(&planned, config.partition.ram_bytes_max)?;
         checks::balance(&config, partition.shards())?;
         let memory = checks::size(&config, &seeds, &partition)?;
@@ -155,7 +156,7 @@ impl Crawl {
             _ => Lists::read(&config, rng_seed)?,
         };
         let shard_urls_max = config.visited.urls_max.div_ceil(u64::from(crawl_dir.manifest().shards.max(1)));
-        // Whoever is refused finds the crawl as it was.
+        // A run that is refused leaves the crawl as it was.
         round.iter().for_each(|round| crawl_dir.begin_round(round.number));
         let KeepOutcome { notes, partition, is_fruitless } =
             crawl_dir.keep(&seeds, &kept, partition, shard_urls_max)?;
@@ -234,12 +235,12 @@ impl Crawl {
         let config = Arc::new(config);
         let (mut to, mut from) = rings(shards, config.exchange.ring_bytes);
         let mut tasks = Vec::new();
-        // Of each, 0 is no limit, and who has nothing left begins no round.
+        // For each, 0 means no limit, and a crawl with nothing left begins no round.
         let pages_max = config.crawl.pages_max.saturating_sub(round.pages);
         let time_max = config.crawl.time_max.saturating_sub(round.elapsed);
         let budget = Arc::new(PageBudget::new(pages_max));
         let clock = ring::wall_clock();
-        // Those of earlier runs too: a run may have been killed before it wrote its first block.
+        // Seeds of earlier runs, too: a run may have been killed before it wrote its first block.
         let mut given = vec![Vec::new(); usize::from(shards)];
         for seed in seeds {
             if let Some(given) = given.get_mut(usize::from(partition.giver_of(&seed.url))) {
@@ -262,7 +263,7 @@ impl Crawl {
                 site_bounds: Arc::clone(&site_bounds),
                 site_parts: Arc::clone(&site_parts),
                 budget: Arc::clone(&budget),
-                // Known to the shard's own thread, as are the files that are there.
+                // The shard's own thread knows it, and the existing files.
                 name_servers: 0,
                 files: FilesFound {
                     next_segment: manifest.segments_from.get(usize::from(index)).copied().unwrap_or_default(),
@@ -303,7 +304,7 @@ impl Crawl {
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
                     control.advance(Phase::Close);
-                    // They work in the directory, whose lock goes with this function.
+                    // They work in the directory, and this function releases its lock.
                     threads.into_iter().for_each(|thread: JoinHandle<_>| drop(thread.join()));
                     return Err(BootError::System(error));
                 }
@@ -336,13 +337,13 @@ impl Crawl {
         &self.control
     }
 
-    /// Where the crawl lies and what was fixed at its beginning.
+    /// The crawl's directory and the settings fixed at its beginning.
     pub fn dir(&self) -> &CrawlDir {
         &self.dir
     }
 
-    /// To be asked some times a second: moves the crawl on, which has run for `elapsed` and of which the operator
-    /// wants `wanted`; says whether it has ended.
+    /// Advances the crawl, which has run for `elapsed` and which the operator wants in phase `wanted`; returns
+    /// whether it has ended. Call it several times a second.
     pub fn poll(&mut self, elapsed: Duration, wanted: Phase) -> bool {
         let mut wanted = wanted;
         let is_running = self.control.phase() == Phase::Run;
@@ -386,7 +387,7 @@ impl Crawl {
         }
     }
 
-    /// The files of the scope are to be read again.
+    /// Requests that the files of the scope be read again.
     pub fn reload_scope(&mut self) {
         self.scope.ask();
     }
@@ -405,7 +406,7 @@ impl Crawl {
         self.watch.outages(ring::now())
     }
 
-    /// Whether it drains to go on at once with sites moved.
+    /// Whether it drains in order to continue at once with sites moved.
     pub fn is_to_level(&self) -> bool {
         self.supervisor.is_to_level()
     }
@@ -415,12 +416,13 @@ impl Crawl {
         self.supervisor.ended()
     }
 
-    /// Joins the threads; what went wrong, if anything did.
+    /// Joins the threads; returns the error, if any.
     pub fn finish(self) -> Result<(), String> {
         self.finish_round().map(drop)
     }
 
-    /// The same, and what the round has left for the next. Whoever stops a crawl by a signal does not wait for a list of links.
+    /// The same, and what the round leaves for the next. A crawl that is stopped by a signal does not wait for a list
+    /// of links.
     pub fn finish_round(self) -> Result<RoundEnd, String> {
         let mut failure = None;
         for thread in self.threads {
@@ -445,7 +447,7 @@ impl Crawl {
     }
 }
 
-/// What other crawls have left, in files that the configuration names.
+/// What other crawls have left, in files named by the configuration.
 struct Lists {
     earlier: EarlierCrawls,
     ranks: Ranks,
@@ -462,7 +464,7 @@ impl Lists {
     }
 }
 
-/// What the sites of `seeds` with options may cost, and their parts, where these say more than `budget`.
+/// Limits on the cost of the sites of `seeds` with options, and of their parts, where these set more than `budget`.
 fn site_bounds(budget: &config::Budget, seeds: &[Seed], rng_seed: u64) -> (SiteBounds, PartsBySite) {
     let [_, of_sites] = Bound::of_config(budget);
     let key = |name: &str| SiteKey::new(rng_seed, name).number();
@@ -479,7 +481,7 @@ fn site_bounds(budget: &config::Budget, seeds: &[Seed], rng_seed: u64) -> (SiteB
     let mut bounds: SiteBounds = sites.iter().filter_map(|(site, options)| bound(site, options)).collect();
     let mut all_parts = PartsBySite::default();
     for (site, mut parts) in site_parts(seeds) {
-        // Parts that say nothing of costs share what the one around them, or their site, may have.
+        // Parts without limits of their own share those of the part around them, or of their site.
         parts.retain(|name, options| {
             let bound = bound(name, options);
             bounds.extend(bound);
@@ -492,7 +494,7 @@ fn site_bounds(budget: &config::Budget, seeds: &[Seed], rng_seed: u64) -> (SiteB
     (bounds, all_parts)
 }
 
-/// A ring from each shard to each other, as lists by sender and by receiver.
+/// A ring from each shard to every other, as lists by sender and by receiver.
 #[allow(clippy::type_complexity)]
 fn rings(shards: u16, bytes: usize) -> (Vec<Vec<Option<spsc::Producer>>>, Vec<Vec<Option<spsc::Consumer>>>) {
     let mut to: Vec<Vec<_>> = (0..shards).map(|_| (0..shards).map(|_| None).collect()).collect();
@@ -517,5 +519,5 @@ fn draw() -> u64 {
     std::hash::RandomState::new().build_hasher().finish()
 }
 
-/// Half a million addresses in 8 MiB: those that are asked or rest, at a time.
+/// Half a million addresses in 8 MiB: those in use or in a cooldown at one time.
 const LEDGER_ENTRIES: usize = 1 << 19;

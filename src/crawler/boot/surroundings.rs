@@ -1,7 +1,7 @@
-//! What the machine has around a crawl: space on its disk, a default route, and addresses of its own.
+//! The surroundings of a crawl on its machine: space on its disk, a default route, and addresses of its own.
 //!
-//! Decides: the first two are looked at once a second, the addresses, which seldom change, once a minute. What cannot be
-//! listed for once stays as it was.
+//! Decides: the first two are checked once a second; the addresses, which seldom change, once a minute. If a listing
+//! fails, the last result stays.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use crate::fetch::OwnAddresses;
 use ringcrawl_base::time::{Duration, Instant};
 use ringcrawl_ring as ring;
 
-/// Looks around.
+/// Watches the surroundings.
 #[derive(Debug)]
 pub struct Surroundings {
     dirs: Vec<PathBuf>,
     next_look: Instant,
     own_addresses: Arc<OwnAddresses>,
     next_listing: Instant,
-    /// Bytes that can still be written to the fullest disk; `None`: nobody can tell.
+    /// Bytes that can still be written to the fullest disk; `None`: unknown.
     pub free_bytes: Option<u64>,
     /// The first of `dirs` on that disk.
     fullest: Option<PathBuf>,
@@ -28,9 +28,9 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    /// Those of a crawl of `shards` shards in `root`; the machine's addresses go to `own_addresses`.
+    /// The surroundings of a crawl of `shards` shards in `root`; the machine's addresses go to `own_addresses`.
     pub fn new(root: &Path, shards: u16, own_addresses: Arc<OwnAddresses>) -> Surroundings {
-        // A shard's directory may be a link to another disk, and its segments may be.
+        // A shard's directory may be a link to another disk, and so may its segments.
         let of_shard = |shard| [shard_dir(root, shard), shard_dir(root, shard).join(SEGMENTS)];
         let dirs = std::iter::once(root.to_owned()).chain((0..shards).flat_map(of_shard)).collect();
         Surroundings::of(dirs, own_addresses)
@@ -41,8 +41,8 @@ impl Surroundings {
         Surroundings { dirs, next_look, own_addresses, next_listing, free_bytes: None, fullest: None, has_route: true }
     }
 
-    /// That less than `free_bytes_min` can still be written to the fullest disk, in words; the first is that of the crawl's
-    /// directory.
+    /// Describes that less than `free_bytes_min` can still be written to the fullest disk. The first disk is that of
+    /// the crawl's directory.
     pub fn shortage(&self, free_bytes_min: u64) -> String {
         let disk = match self.fullest.as_ref().filter(|dir| self.dirs.first() != Some(*dir)) {
             Some(dir) => format!("the disk of {}", dir.display()),
@@ -60,7 +60,7 @@ impl Surroundings {
         self.next_look = now + EVERY;
         self.look_at_disks();
         let read = |path: &str| std::fs::read_to_string(path).ok();
-        // Where nobody can tell there is one.
+        // If neither can be read, a route is assumed.
         self.has_route = match (read("/proc/net/route"), read("/proc/net/ipv6_route")) {
             (None, None) => true,
             (v4, v6) => has_default_v4(&v4.unwrap_or_default()) || has_default_v6(&v6.unwrap_or_default()),
@@ -80,14 +80,15 @@ impl Surroundings {
     }
 }
 
-/// Why a crawl of `shards` shards in `root` waits for space, if a disk of it has less than `free_bytes_min`: in words.
+/// Why a crawl of `shards` shards in `root` waits for space, if one of its disks has less than `free_bytes_min`: in
+/// words.
 pub fn disk_shortage(root: &Path, shards: u16, free_bytes_min: u64) -> Option<String> {
     let mut around = Surroundings::new(root, shards, Arc::default());
     around.look_at_disks();
     around.free_bytes.is_some_and(|free| free < free_bytes_min).then(|| around.shortage(free_bytes_min))
 }
 
-/// Whether /proc/net/route (proc_net(5)) has a route to everywhere that is up.
+/// Whether /proc/net/route (proc_net(5)) has a default route that is up.
 fn has_default_v4(text: &str) -> bool {
     text.lines().skip(1).any(|line| {
         let fields: Vec<&str> = line.split_whitespace().collect();

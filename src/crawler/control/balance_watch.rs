@@ -1,9 +1,9 @@
-//! When sites are to be moved from one shard to others (`partition.balance`). Pure.
+//! When sites should move from one shard to others (`partition.balance`). Pure.
 //!
-//! Decides: some shard has had more waiting URLs than `partition.balance_above` percent of the mean, and `balance_urls_min` more than it, in
-//! each of [`LOOKS`] looks a tenth of the interval apart: a wave of links that is fetched or sent at once moves nothing. After pauses that
-//! helped little the interval doubles.
-//! Limits: counts of URLs say nothing of how fast they can be fetched; hence the pause between.
+//! Decides: sites move when some shard has had more waiting URLs than `partition.balance_above` percent of the mean,
+//! and `balance_urls_min` more than it, in each of [`LOOKS`] looks a tenth of the interval apart. So a wave of links
+//! that is fetched or sent at once moves nothing. After pauses that helped little the interval doubles.
+//! Limits: counts of URLs say nothing about how fast they can be fetched; hence the pause between.
 
 use ringcrawl_base::time::Duration;
 use ringcrawl_config as config;
@@ -16,7 +16,7 @@ pub struct BalanceWatch {
     urls_min: u64,
     interval: Duration,
     next_look: Duration,
-    /// Looks in a row that saw such a shard.
+    /// Consecutive looks that saw such a shard.
     seen: u32,
 }
 
@@ -34,8 +34,8 @@ impl BalanceWatch {
         }
     }
 
-    /// Whether sites are to be moved now, `elapsed` after the run began; `waiting` has the URLs of each shard, or nothing while one of them
-    /// still reads its logs.
+    /// Whether sites should move now, `elapsed` after the run began; `waiting` returns the URLs of each shard, or
+    /// `None` while a shard still reads its logs.
     pub fn look(&mut self, elapsed: Duration, waiting: impl FnOnce() -> Option<Vec<u64>>) -> bool {
         if !self.is_on || elapsed < self.next_look {
             return false;
@@ -49,7 +49,7 @@ impl BalanceWatch {
         self.seen >= LOOKS
     }
 
-    /// Whether loads are as far apart as the configuration says.
+    /// Whether the load is uneven enough for the configured limits.
     fn is_uneven(&self, waiting: &[u64]) -> bool {
         let most = u128::from(waiting.iter().max().copied().unwrap_or_default());
         let all: u128 = waiting.iter().map(|urls| u128::from(*urls)).sum();
@@ -60,9 +60,9 @@ impl BalanceWatch {
     }
 }
 
-/// So many looks in a row.
+/// This many looks in a row.
 const LOOKS: u32 = 2;
-/// An hour becomes six weeks.
+/// An hour becomes six weeks at most.
 const DOUBLINGS_MAX: u32 = 10;
 
 #[cfg(test)]
@@ -78,7 +78,7 @@ mod tests {
         BalanceWatch::new(&config, fruitless)
     }
 
-    /// The second at which a watch says that sites should move, if it does within two minutes.
+    /// The second at which a watch says that sites should move, if it does so within two minutes.
     fn fires(mut watch: BalanceWatch, waiting: impl Fn(u64) -> Vec<u64>) -> Option<u64> {
         (0..120).find(|second| watch.look(Duration::from_secs(*second), || Some(waiting(*second))))
     }

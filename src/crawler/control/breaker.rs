@@ -1,20 +1,22 @@
 //! Whether our own network is down: the machine's circuit breaker. Pure.
 //!
-//! Decides: there is an outage when no name server that is asked can tell of a name, be it silent or say SERVFAIL; when `outage.sites_failed` of the
-//! `outage.sites` sites asked last fail, at least half of which had answered before, and no site answers that is asked then:
-//! for [`CONFIRMED_AFTER`] if three others fall silent, too, or for [`CONFIRMED_MAX`]; when the proxy cannot be reached;
-//! when the default route is gone. Shards hold back each failure that an outage could explain ([`ringcrawl_brain::shard`]) until
-//! it is cleared: when more sites have answered than do in an outage. With too few sites for a verdict, one answer from a
-//! site or a name server is enough, as long as there is a default route. A failure counts after `outage.hold_max` at the
-//! latest.
-//! An outage ends with the first answer: of a name server, or of a site or by way of the proxy to a request that began
-//! in it. Until then a few things are tried at a time, at an interval that grows to `outage.probe_max`. While no name server answers and
-//! sites do, lookups alone wait; where sites are too few for a verdict, all waits again once one has failed and none answered for
-//! [`CONFIRMED_MAX`]. One that begins
-//! soon after the last one's end is that one, which goes on. After `outage.wait_max` without an answer the crawl ends.
-//! Why so: a dead host must be given up, and a crawl of dead hosts must end. So silence counts only from sites that have
-//! answered before; where there are too few, the name servers are asked.
-//! Limits: a part of the web that is out of reach is no outage, nor is one of the web alone for a crawl of few sites.
+//! Decides: there is an outage in four cases. No queried name server can resolve a name, whether it is silent or
+//! returns SERVFAIL. `outage.sites_failed` of the `outage.sites` sites asked last fail, at least half of these had
+//! answered before, and no site answers from then on: for [`CONFIRMED_AFTER`] if three others fall silent, too, or
+//! for [`CONFIRMED_MAX`]. The proxy cannot be reached. The default route is gone.
+//! Shards hold back each failure that an outage could explain ([`ringcrawl_brain::shard`]) until it is cleared: when
+//! more sites have answered than do in an outage. With too few sites for a verdict, one answer from a site or a name
+//! server is enough, as long as there is a default route. A failure counts after `outage.hold_max` at the latest.
+//! An outage ends with the first answer: from a name server, or from a site or through the proxy to a request that
+//! began during the outage. Until then a few things are tried at a time, at an interval that grows to
+//! `outage.probe_max`. While no name server answers but sites do, only lookups wait. Where sites are too few for a
+//! verdict, everything waits again once one has failed and none has answered for [`CONFIRMED_MAX`]. An outage that
+//! begins soon after the last one ended continues the last one. After `outage.wait_max` without an answer the crawl
+//! ends.
+//! Why so: a dead host must be given up, and a crawl of dead hosts must end. So silence counts only from sites that
+//! have answered before; where there are too few, the name servers are queried.
+//! Limits: if part of the web is out of reach, that is no outage. Nor is it one for a crawl of few sites if only the
+//! web is out of reach.
 
 use super::outage::{Cause, Outage};
 use super::sites::{RecentSites, SitesFailed};
@@ -26,24 +28,24 @@ use ringcrawl_config::{self as config, Config};
 #[derive(Debug)]
 pub struct Breaker {
     settings: config::Outage,
-    /// How long a name server is waited for.
+    /// How long to wait for a name server.
     name_wait: Duration,
     sites: RecentSites,
     suspicion: Option<Suspicion>,
     outage: Option<Outage>,
-    /// The one before, and when it was over.
+    /// The previous outage, and when it ended.
     last: Option<(Outage, Instant)>,
     seen: Seen,
-    /// When name servers were asked whether they answer.
+    /// When name servers were last queried to see whether they answer.
     asked_names: Option<AskedNames>,
     cleared: Cleared,
     next_shard: usize,
     count: u64,
-    /// Time of the outages that are over.
+    /// Total time of outages that have ended.
     time: Duration,
 }
 
-/// What there is to see at one moment.
+/// What is visible at one moment.
 #[derive(Clone, Copy, Debug)]
 pub struct NetworkView<'a> {
     /// What each shard counts.
@@ -54,32 +56,32 @@ pub struct NetworkView<'a> {
     pub has_route: bool,
 }
 
-/// What holds from now on.
+/// What applies from now on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BreakerDecision {
     /// Failures of these times count.
     pub cleared: Cleared,
-    /// What an outage keeps from us.
+    /// What an outage cuts us off from.
     pub out_of_reach: OutOfReach,
-    /// These shards are to try something.
+    /// These shards should try something.
     pub probes: Probes,
     /// The outage has lasted for `outage.wait_max`.
     pub gives_up: bool,
 }
 
-/// What is tried at one time, and by which shards.
+/// What to try at one time, and on which shards.
 pub type Probes = [Option<(usize, ProbeKind)>; PROBES_MAX];
 
-/// What is tried.
+/// What to try.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ProbeKind {
-    /// The next thing that waits.
+    /// The next waiting job.
     Job,
     /// Every name server.
     Names,
 }
 
-/// Name servers were asked whether they answer.
+/// Name servers were queried to see whether they answer.
 #[derive(Clone, Copy, Debug)]
 struct AskedNames {
     at: Instant,
@@ -87,11 +89,11 @@ struct AskedNames {
     again: bool,
 }
 
-/// Most of the sites asked last fail, which may be of their own making.
+/// Most of the sites asked last fail, which may be their own doing.
 #[derive(Debug)]
 struct Suspicion {
     since: Instant,
-    /// The owners that had fallen silent when it arose.
+    /// The owners that had fallen silent when the suspicion arose.
     owners: Vec<u64>,
 }
 
@@ -101,12 +103,12 @@ struct Seen {
     dns_heard: u64,
     dns_failed: u64,
     dns_errors: u64,
-    /// Since a name server was heard of, some have answered with errors.
+    /// Since a name server last answered, some have returned errors.
     have_errors: bool,
     proxy_unreachable: u64,
-    /// When a name server was heard of last.
+    /// When a name server last answered.
     heard_at: Instant,
-    /// Since when queries of lookups have been in vain.
+    /// Since when queries of lookups have failed.
     names_silent_since: Option<Instant>,
     proxy_gone_since: Option<Instant>,
     /// There was a default route, and no site has answered without it.
@@ -134,7 +136,7 @@ impl Breaker {
         }
     }
 
-    /// What holds from now on.
+    /// What applies from now on.
     pub fn look(&mut self, now: Instant, view: NetworkView<'_>) -> BreakerDecision {
         let answers = self.take_in(now, view);
         self.suspect(now, answers);
@@ -167,7 +169,7 @@ impl Breaker {
             }
         }
         let gives_up = self.outage.is_some_and(|outage| {
-            // Something answered between two outages, however soon the second one came.
+            // Something answered between the two outages, however soon the second one began.
             let since = if outage.is_again { outage.opened } else { outage.since }.max(outage.answered);
             !self.settings.wait_max.is_zero() && now.since(since) >= self.settings.wait_max
         });
@@ -175,7 +177,7 @@ impl Breaker {
         BreakerDecision { cleared: self.cleared, out_of_reach, probes, gives_up }
     }
 
-    /// The outage that there is.
+    /// The present outage.
     pub fn outage(&self) -> Option<Outage> {
         self.outage
     }
@@ -186,12 +188,12 @@ impl Breaker {
         (self.count, self.time + present)
     }
 
-    /// Whether there are too few living sites to judge by them.
+    /// Whether there are too few living sites for a verdict.
     pub fn has_few_sites(&self, now: Instant) -> bool {
         self.sites.are_few(now - self.settings.hold_max)
     }
 
-    /// When to look again although nothing happens, at the earliest: while there is an outage, or a failure is held.
+    /// The earliest time to look again although nothing happens: while there is an outage, or a failure is held.
     pub fn next_due(&self, now: Instant, reports: &[NetworkReport]) -> Option<Instant> {
         let next_probe = self.outage.map(|outage| outage.next_probe);
         if self.outage.is_some_and(|outage| outage.out_of_reach == OutOfReach::All) {
@@ -208,7 +210,7 @@ impl Breaker {
         suspicions.chain([next_probe, asked, counts]).flatten().min()
     }
 
-    /// Takes in what has happened since the last look.
+    /// Takes in the events since the last look.
     fn take_in(&mut self, now: Instant, view: NetworkView<'_>) -> Answers {
         let mut answers = Answers::default();
         for end in view.ends {
@@ -241,7 +243,7 @@ impl Breaker {
             (seen.had_route, seen.no_route_since) = (true, None);
         } else {
             let since = *seen.no_route_since.get_or_insert(now);
-            // A local network, or routes that together lead everywhere.
+            // Then this is a local network, or its routes together lead everywhere.
             seen.had_route &= answers.site.is_none_or(|began| began < since);
         }
         answers
@@ -252,7 +254,7 @@ impl Breaker {
         self.cause_of_sites(now, held, has_route).or_else(|| self.cause_of_names(now, held))
     }
 
-    /// Whether sites cannot be reached.
+    /// Whether sites are out of reach.
     fn cause_of_sites(&self, now: Instant, held: Held, has_route: bool) -> Option<(Cause, Instant)> {
         let is_waited_for = |since: Instant| now.since(since) >= SUSPICION;
         if let Some(SitesFailed { failed, of, since }) = self.sites.failed().filter(|_| self.is_confirmed(now)) {
@@ -270,13 +272,13 @@ impl Breaker {
         let held_since = held.any.filter(|since| now.since(*since) >= SUSPICION)?;
         let is_silence = |asked: AskedNames| now.since(asked.at) >= self.name_wait && self.seen.heard_at < asked.at;
         let are_silent = self.asked_names.is_some_and(is_silence);
-        // Servers that nobody needs may be silent.
+        // Servers that no job needs may be silent.
         let are_needed = held.names.is_some() || self.seen.dns_heard > 0;
         let since = self.seen.names_silent_since.unwrap_or(held_since);
         (are_silent && are_needed).then_some((Cause::NameServers { have_errors: self.seen.have_errors }, since))
     }
 
-    /// Most sites fail. One answer to a request that began since says that it is not the network.
+    /// Most sites fail. One answer to a request that began since then shows that it is not the network.
     fn suspect(&mut self, now: Instant, answers: Answers) {
         let is_refuted = |suspicion: &Suspicion| answers.site.is_some_and(|began| began >= suspicion.since);
         let is_all_down = self.outage.is_some_and(|outage| outage.out_of_reach == OutOfReach::All);
@@ -289,7 +291,8 @@ impl Breaker {
         }
     }
 
-    /// Whether others that had answered before were asked since, and were silent, too; or whether none of them was to be had.
+    /// Whether others that had answered before were asked since, and were silent, too; or whether no such site was
+    /// found in time.
     fn is_confirmed(&self, now: Instant) -> bool {
         let Some(Suspicion { since, owners }) = &self.suspicion else { return false };
         let others = self.sites.fell_silent(*since).filter(|owner| !owners.contains(owner)).count();
@@ -317,7 +320,7 @@ impl Breaker {
             Some(Outage { cause, since, is_again, out_of_reach, answered, opened, counted, next_probe, interval });
     }
 
-    /// No name server answers: whether sites do.
+    /// No name server answers: checks whether sites do.
     fn look_at_sites(&mut self, now: Instant, outage: Outage, answers: Answers, view: NetworkView<'_>) {
         let interval = PROBE_FIRST.min(self.settings.probe_max);
         let (out_of_reach, next_probe) = (OutOfReach::All, now + interval);
@@ -355,8 +358,8 @@ impl Breaker {
         let interval = (outage.interval * 2).min(self.settings.probe_max);
         self.outage = Some(Outage { next_probe: now + interval, interval, ..outage });
         for (place, probe) in probes.iter_mut().enumerate() {
-            // What waits is tried, too: there are resolvers that do not answer what a probe asks, and the next name may be
-            // one that they know.
+            // Waiting jobs are tried, too: some resolvers do not answer what a probe asks, and they may know the next
+            // name.
             let kind = match outage.cause {
                 Cause::NameServers { .. } if place == 0 => ProbeKind::Names,
                 _ => ProbeKind::Job,
@@ -385,28 +388,28 @@ impl Breaker {
         let names = latest.max(self.seen.heard_at);
         let mut sites = latest.max(answered);
         match self.asked_names {
-            // What was held when the servers were asked.
+            // Clears what was held when the servers were queried.
             Some(asked) if self.seen.heard_at >= asked.at => {
                 self.asked_names = None;
                 if are_few {
                     sites = sites.max(asked.at);
                 }
             }
-            // Nobody needs them, and there is nobody else to ask.
+            // No name server answers, but no job needs one, and there is no other witness.
             Some(asked) if now.since(asked.at) >= self.name_wait => {
                 self.asked_names = None;
                 sites = sites.max(asked.at);
             }
             _ => {}
         }
-        // Names are not asked for in this crawl.
+        // This crawl queries no names.
         if are_few && self.seen.dns_heard == 0 && self.seen.dns_failed == 0 && held.any.is_some() {
             sites = sites.max(now - SUSPICION);
         }
         self.cleared = Cleared { sites: self.cleared.sites.max(sites), names: self.cleared.names.max(names) };
     }
 
-    /// Whether name servers are to be asked, for what has been held a while and is not cleared.
+    /// Whether to query name servers, for failures that have been held a while and are not cleared.
     fn ask_names(&mut self, now: Instant, held: Held, shards: usize) -> Option<(usize, ProbeKind)> {
         let waits = |since: Option<Instant>, cleared: Instant| {
             since.is_some_and(|since| since > cleared && now.since(since) >= SUSPICION)
@@ -425,15 +428,15 @@ impl Breaker {
     }
 }
 
-/// What was answered since the last look.
+/// Answers since the last look.
 #[derive(Clone, Copy, Debug, Default)]
 struct Answers {
     name_server: bool,
-    /// When the request began to which a site did, the last of them.
+    /// The latest beginning of a request that a site answered.
     site: Option<Instant>,
 }
 
-/// When the oldest of the failures ended that are held, of all and of names.
+/// When the oldest held failures ended, of all and of names.
 #[derive(Clone, Copy, Debug)]
 struct Held {
     any: Option<Instant>,
@@ -449,21 +452,23 @@ impl Held {
     }
 }
 
-/// How long a failure is held before anybody is asked about it: other sites mostly answer sooner.
+/// How long a failure is held before name servers are queried about it: other sites mostly answer sooner.
 const SUSPICION: Duration = Duration::from_secs(1);
-/// So many others that had answered have to be silent as well before most sites' silence is taken for an outage.
+/// This many others that had answered must be silent as well before the silence of most sites is taken for an outage.
 const CONFIRMED_BY: usize = 3;
-/// So long after the suspicion arose, at the earliest: others may take seconds to answer.
+/// The earliest time after the suspicion arose: others may take seconds to answer.
 const CONFIRMED_AFTER: Duration = Duration::from_secs(4);
-/// It is, if no site answered for so long: there may be no others. Those that ask for a delay of ten seconds have a turn.
+/// Without any answer for this long it is an outage: there may be no others. Sites that ask for a delay of ten
+/// seconds get a turn in this time.
 const CONFIRMED_MAX: Duration = Duration::from_secs(20);
-/// A query of a probe waits for half of `dns.timeout`; the way to its shard and back may take this long on a busy machine.
+/// A query of a probe waits for half of `dns.timeout`; the path to its shard and back may take this long on a busy
+/// machine.
 const NAME_SLACK: Duration = Duration::from_secs(1);
 /// The first interval between probes.
 const PROBE_FIRST: Duration = Duration::from_secs(1);
 /// Things tried at one time: one of them may wait for a dead host.
 const PROBES_MAX: usize = 3;
-/// An outage that begins so soon after another is the same.
+/// An outage that begins this soon after another is the same one.
 const SOON: Duration = Duration::from_secs(60);
 
 #[cfg(test)]

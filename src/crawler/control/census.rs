@@ -1,10 +1,10 @@
-//! Is the crawl over? Asked of shards that never stop to be asked. Pure.
+//! Whether the crawl is done, decided without stopping the shards. Pure.
 //!
-//! Decides: two looks in a row at every shard that find all of them quiet, as much sent as received, and nothing
-//! changed between them (Mattern's four-counter method, Distributed Computing 2, 1987). One look is not enough:
-//! a message may leave a shard already looked at for one that is looked at later.
-//! Invariants, which the shards keep: `sent` grows before a message enters a ring; `quiet` falls before a message
-//! taken from a ring is worked off and `received` grows after; `quiet` rises only when nothing is left to do.
+//! Decides: the crawl is done after two consecutive looks at every shard that find all of them quiet, as much sent as
+//! received, and no change in between (Mattern's four-counter method, Distributed Computing 2, 1987). One look is not
+//! enough: a message may leave a shard already looked at for one that is looked at later.
+//! Invariants, which the shards keep: `sent` grows before a message enters a ring. `quiet` falls before a message
+//! taken from a ring is processed, and `received` grows after. `quiet` rises only when nothing is left to do.
 
 use ringcrawl_brain::shard::ShardReport;
 
@@ -15,7 +15,7 @@ pub struct Census {
 }
 
 impl Census {
-    /// Looks once more; whether the crawl is over.
+    /// Takes another look; returns whether the crawl is done.
     pub fn is_over(&mut self, reports: &[ShardReport]) -> bool {
         if reports.iter().any(|report| !report.quiet) {
             self.last = None;

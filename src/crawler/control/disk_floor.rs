@@ -1,9 +1,9 @@
 //! Whether there is enough space on the disk to fetch more. Pure.
 //!
-//! Decides: below `store.free_bytes_min` no fetch starts; what is in flight ends and is written. Fetching goes on when an
-//! eighth more than that is free, so that it does not stop and start with every file that comes and goes.
+//! Decides: below `store.free_bytes_min` no fetch starts; fetches in flight finish and are written. Fetching resumes
+//! when an eighth more than that is free, so that it does not stop and start with every file that comes and goes.
 
-/// The judge.
+/// The hysteresis on free disk space.
 #[derive(Debug)]
 pub struct DiskFloor {
     free_bytes_min: u64,
@@ -11,12 +11,12 @@ pub struct DiskFloor {
 }
 
 impl DiskFloor {
-    /// With so many bytes to be kept free; 0: none.
+    /// Keeps this many bytes free; 0: none.
     pub fn new(free_bytes_min: u64) -> DiskFloor {
         DiskFloor { free_bytes_min, is_full: false }
     }
 
-    /// Whether fetching waits for space, of which so many bytes are free; `None`: nobody can tell.
+    /// Whether fetching waits for space, with this many bytes free; `None`: unknown.
     pub fn look(&mut self, free_bytes: Option<u64>) -> bool {
         let Some(free_bytes) = free_bytes else { return self.is_full };
         let wanted = if self.is_full { self.free_bytes_min + self.free_bytes_min / 8 } else { self.free_bytes_min };

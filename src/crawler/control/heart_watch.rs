@@ -1,16 +1,16 @@
-//! Whether a shard's thread gets on: what is said when one piece of its work lasts too long.
+//! Whether a shard's thread makes progress: the report when one piece of its work takes too long.
 //!
-//! Decides: a piece of work of [`PIECE_TIME_MAX`] holds up everything else that the shard does, and is our own fault or a busy
-//! machine's; which of the two, the CPU time tells. It is said once, while it lasts, with the stage.
-//! Invariants: pure; nothing is done about it.
+//! Decides: a piece of work of [`PIECE_TIME_MAX`] delays everything else that the shard does. The cause is a bug of
+//! ours or a busy machine; the CPU time shows which. It is reported once, while it lasts, with the stage.
+//! Invariants: pure; it takes no action.
 
 use ringcrawl_base::time::{Duration, Instant};
 use ringcrawl_ring::Piece;
 
-/// What a look at a shard shows.
+/// The state of a shard at one look.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Beat {
-    /// The piece of work that lasts.
+    /// The piece of work in progress.
     pub piece: Option<Piece>,
     /// CPU time that the thread has used.
     pub cpu: Duration,
@@ -19,7 +19,7 @@ pub struct Beat {
 /// Watches the shards of a crawl.
 #[derive(Debug)]
 pub struct HeartWatch {
-    /// By shard: the piece that lasts, since when, and the CPU time then; whether it was told.
+    /// By shard: the piece in progress, since when, and the CPU time at that point; whether it was reported.
     lasting: Vec<Option<Lasting>>,
 }
 
@@ -37,7 +37,7 @@ impl HeartWatch {
         HeartWatch { lasting: vec![None; usize::from(shards)] }
     }
 
-    /// Takes in what `shard` is doing now; what is to be said of it.
+    /// Takes in what `shard` is doing now; returns the report about it, if any.
     pub fn look(&mut self, now: Instant, shard: usize, beat: Beat) -> Option<String> {
         let Beat { piece, cpu } = beat;
         let place = self.lasting.get_mut(shard)?;
@@ -65,7 +65,7 @@ impl HeartWatch {
     }
 }
 
-/// A piece of work that lasts longer is told.
+/// A piece of work that takes longer is reported.
 pub const PIECE_TIME_MAX: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(look(5_000, 0, 1, 4_000), None, "once");
         assert_eq!(look(5_025, 0, 3, 4_000), None);
         told(look(6_100, 0, 3, 4_001), 0, 1_075, 1);
-        // Many pieces, and none, are no long one; another shard is another matter.
+        // Many short pieces, or none, are not a long one; each shard is watched separately.
         for (millis, number) in [(7_000, 5), (7_900, 7), (8_100, 0), (9_500, 9), (10_400, 9)] {
             assert_eq!(look(millis, 0, number, 4_001), None, "{millis}");
         }

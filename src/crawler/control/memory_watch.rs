@@ -1,8 +1,9 @@
 //! Whether the crawl keeps within the memory that was promised at its start.
 //!
-//! Decides: what is resident is compared with `crawl.ram_bytes_max` every [`LOOK_INTERVAL`]. Beyond it, and beyond what block lists
-//! take besides, the promise is broken, which is our own fault: it is said, and said again once memory had come back to nine tenths.
-//! Invariants: pure; nothing is done about it: a control group of the machine is what stops a crawl.
+//! Decides: resident memory is compared with `crawl.ram_bytes_max` every [`LOOK_INTERVAL`]. Beyond it, plus what
+//! block lists take in addition, the promise is broken, which is a bug of ours. The crawl warns once and re-arms when
+//! memory falls to nine tenths.
+//! Invariants: pure; it takes no action: a control group of the machine is what stops a crawl.
 
 use ringcrawl_base::time::{Duration, Instant};
 
@@ -20,8 +21,8 @@ impl MemoryWatch {
         MemoryWatch { bytes_max, next_look: Instant::ZERO, is_told: false }
     }
 
-    /// What is to be said at `now`; when it is time, `rss_bytes` is asked for resident bytes, and `lists_bytes` for those that block
-    /// lists may take.
+    /// The report due at `now`, if any. When it is time to look, `rss_bytes` returns resident bytes, and
+    /// `lists_bytes` those that block lists may take.
     pub fn look(
         &mut self,
         now: Instant,
@@ -50,7 +51,7 @@ impl MemoryWatch {
     }
 }
 
-/// Between two looks.
+/// The interval between two looks.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

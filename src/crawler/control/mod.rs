@@ -1,9 +1,9 @@
-//! What the housekeeping thread and the shards share: counters, phases, wake-ups. No shard's state.
+//! What the housekeeping thread and the shards share: counters, phases, wake-ups. It holds no shard's state.
 //!
-//! A shard publishes counters and asks for the phase and its orders; the housekeeping thread reads the one and sets the
-//! other, as [`Supervisor`], [`Breaker`] and [`DiskFloor`] decide.
-//! Invariants: only a shard writes its [`ShardHandle`], but for `has_messages` and its orders; only the housekeeping
-//! thread gives these and moves the phase, and only forward.
+//! A shard publishes counters and reads the phase and its orders. The housekeeping thread reads the counters and sets
+//! the others, as [`Supervisor`], [`Breaker`] and [`DiskFloor`] decide.
+//! Invariants: only a shard writes its [`ShardHandle`], except `has_messages` and its orders. Only the housekeeping
+//! thread gives orders and moves the phase, and only forward.
 //! Leaves to others: what is shown (`cli`), what a shard does in a phase (`shard`).
 
 mod balance_watch;
@@ -41,10 +41,10 @@ use ringcrawl_brain::stats::{ShardStats, Totals};
 use ringcrawl_brain::trouble::Trouble;
 use ringcrawl_ring::{Heart, Thread, Waker};
 
-/// One shard's side that others see.
+/// The side of one shard that other threads see.
 #[derive(Debug)]
 pub struct ShardHandle {
-    /// Counters for people.
+    /// Counters for the operator.
     pub stats: ShardStats,
     /// How long the parts of fetches took.
     pub latencies: Latencies,
@@ -52,25 +52,26 @@ pub struct ShardHandle {
     pub thread: Thread,
     /// The thread that reads its long responses.
     pub reading: Thread,
-    /// Its heart, which the thread takes.
+    /// Its heart, which the shard's thread takes over.
     pub heart: &'static Heart,
     /// Wakes the shard.
     pub waker: Waker,
     /// Messages put into rings, before they are put there.
     pub sent: AtomicU64,
-    /// Messages taken out of rings, after they were worked off.
+    /// Messages taken out of rings, after they were processed.
     pub received: AtomicU64,
-    /// Whether the shard has nothing to do until something comes in.
+    /// Whether the shard has nothing to do until an input arrives.
     pub quiet: AtomicBool,
     /// What it has seen of the network.
     pub sightings: NetworkEvidence,
-    /// What is wanted of it.
+    /// Its orders.
     pub orders: OrdersCell,
-    /// The version of the scope that it has.
+    /// The version of the scope that it uses.
     pub scope_heard: AtomicU64,
-    /// Whether its thread has ended, or ends: it asks for nothing any more.
+    /// Whether its thread has ended, or is ending: it fetches nothing any more.
     pub has_ended: AtomicBool,
-    /// Raised by whoever put something into one of the shard's rings, so that it need not look at all of them.
+    /// Raised by a thread that put something into one of the shard's rings, so that the shard need not look at all of
+    /// them.
     pub has_messages: MailFlag,
     trouble: Mutex<Option<(Box<str>, Trouble)>>,
 }
@@ -80,12 +81,12 @@ pub struct ShardHandle {
 pub struct Control {
     shards: Vec<Arc<ShardHandle>>,
     phase: AtomicU8,
-    /// The first thing that broke. Written at most once a crawl, never on a page's path.
+    /// The first failure. Written at most once per crawl, never on a page's path.
     failure: Mutex<Option<String>>,
     failed: AtomicBool,
-    /// What people should know, said before the first page or after the last.
+    /// Notes for the operator, from before the first page or after the last.
     notes: Mutex<Vec<String>>,
-    /// The scope, where it was changed since the beginning.
+    /// The scope, if it was changed since the beginning.
     scope: ScopeCell,
 }
 
@@ -95,8 +96,8 @@ impl ShardHandle {
         [&self.thread, &self.reading]
     }
 
-    /// What went wrong last at one of its hosts, with the host's name. Who looks at it now is not waited for: then it
-    /// is another time.
+    /// The last failure at one of its hosts, with the host's name. If a reader holds the lock now, this does not
+    /// wait: it is published at another time.
     pub fn tell_trouble(&self, trouble: Option<(&str, &Trouble)>) {
         let Ok(mut told) = self.trouble.try_lock() else { return };
         let known = told.as_ref().map(|(host, trouble)| (&**host, trouble));
@@ -138,7 +139,7 @@ impl Control {
         })
     }
 
-    /// The scope that is to be in force.
+    /// The scope that should be in effect.
     pub fn scope(&self) -> &ScopeCell {
         &self.scope
     }
@@ -148,12 +149,12 @@ impl Control {
         &self.shards
     }
 
-    /// What to do now.
+    /// The current phase.
     pub fn phase(&self) -> Phase {
         Phase::from_number(self.phase.load(Ordering::Acquire))
     }
 
-    /// What every shard says of itself.
+    /// The reports of all shards.
     pub fn reports(&self) -> Vec<ShardReport> {
         let report = |handle: &Arc<ShardHandle>| ShardReport {
             quiet: handle.quiet.load(Ordering::Acquire),
@@ -163,7 +164,7 @@ impl Control {
         self.shards.iter().map(report).collect()
     }
 
-    /// Moves on to `phase`, never back, and wakes everybody.
+    /// Moves on to `phase`, never back, and wakes all shards.
     pub fn advance(&self, phase: Phase) {
         if self.phase.fetch_max(phase as u8, Ordering::AcqRel) < phase as u8 {
             self.shards.iter().for_each(|handle| handle.waker.wake());
@@ -178,7 +179,7 @@ impl Control {
         }
     }
 
-    /// Something broke that the crawl cannot go on without; the first report counts.
+    /// Reports a failure that ends the crawl; the first report counts.
     pub fn fail(&self, what: String) {
         if let Ok(mut failure) = self.failure.lock() {
             failure.get_or_insert(what);
@@ -186,7 +187,7 @@ impl Control {
         self.failed.store(true, Ordering::Release);
     }
 
-    /// What broke, if anything did.
+    /// The failure, if there was one.
     pub fn failure(&self) -> Option<String> {
         if !self.failed.load(Ordering::Acquire) {
             return None;
@@ -194,19 +195,19 @@ impl Control {
         self.failure.lock().ok().and_then(|failure| failure.clone())
     }
 
-    /// Says something for people.
+    /// Adds a note for the operator.
     pub fn note(&self, note: String) {
         if let Ok(mut notes) = self.notes.lock() {
             notes.push(note);
         }
     }
 
-    /// What was said since the last call.
+    /// Notes since the last call.
     pub fn take_notes(&self) -> Vec<String> {
         self.notes.lock().map(|mut notes| std::mem::take(&mut *notes)).unwrap_or_default()
     }
 
-    /// What went wrong last at a host that has not done well since, with its name.
+    /// The last failure at a host that has not recovered since, with its name.
     pub fn trouble(&self) -> Option<(Box<str>, Trouble)> {
         let of_shard = |handle: &Arc<ShardHandle>| handle.trouble.lock().ok()?.clone();
         self.shards.iter().filter_map(of_shard).max_by_key(|(_, trouble)| trouble.seconds)

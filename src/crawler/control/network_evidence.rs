@@ -1,7 +1,7 @@
 //! What a shard has seen of the network, as the housekeeping thread reads it.
 //!
-//! Decides: the last [`ENDS`] ends of requests stand in a ring that only the shard writes. A slow reader misses
-//! the oldest entries and a torn read may mix up two sites: this is evidence, not accounting.
+//! Decides: the last [`ENDS`] ends of requests are in a ring that only the shard writes. A slow reader misses the
+//! oldest entries, and a torn read may mix up two sites: this is evidence, not accounting.
 //! Invariants: only the owning shard calls [`NetworkEvidence::publish`].
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -40,7 +40,7 @@ impl NetworkEvidence {
         self.dns_failed.store(report.dns_failed, order);
         self.dns_errors.store(report.dns_errors, order);
         self.proxy_unreachable.store(report.proxy_unreachable, order);
-        // Zero is nothing, so that a shard that has not published holds nothing.
+        // Zero means nothing, so that a shard that has not published holds nothing.
         self.held_since.store(!report.held_since.as_nanos(), order);
         self.names_held_since.store(!report.names_held_since.as_nanos(), order);
         self.has_work.store(report.has_work, order);
@@ -74,7 +74,7 @@ impl NetworkEvidence {
         }
     }
 
-    /// Adds to `ends` what ended since `read` ends had been written; how many have been by now.
+    /// Adds to `ends` what ended after the first `read` ends; returns how many ends there have been by now.
     pub fn read(&self, read: u64, ends: &mut Vec<SiteEnd>) -> u64 {
         let written = self.written.load(Ordering::Acquire);
         for number in read.max(written.saturating_sub(ENDS as u64))..written {

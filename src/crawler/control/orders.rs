@@ -1,7 +1,8 @@
-//! What the housekeeping thread wants of a shard, besides its phase: the state that it sets, and commands that follow.
+//! What the housekeeping thread wants from a shard, other than its phase: the state that it sets, and commands that
+//! follow.
 //!
-//! Decides: a shard compares what is wanted now with what it heard last, so that nobody keeps a queue. Two changes
-//! between looks are seen as one; probes are counted, and two requests to ask the name servers are one.
+//! Decides: a shard compares what is wanted now with what it saw last, so no queue is needed. Two changes between
+//! looks are seen as one. Probes are counted, and two requests to query the name servers are one.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
@@ -9,24 +10,24 @@ use super::breaker::{BreakerDecision, ProbeKind};
 use ringcrawl_base::time::Instant;
 use ringcrawl_brain::shard::{Cleared, Command, NetworkReport, OutOfReach};
 
-/// What is wanted of one shard.
+/// The orders for one shard.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Orders {
     /// Until when the network is known to have worked.
     pub cleared: Cleared,
-    /// What an outage keeps from it.
+    /// What an outage cuts it off from.
     pub out_of_reach: OutOfReach,
     /// The disk has too little space.
     pub is_disk_full: bool,
-    /// Probes of something that waits, so far.
+    /// Probes of waiting jobs so far.
     pub job_probes: u64,
     /// Probes of name servers, so far.
     pub name_probes: u64,
 }
 
 impl Orders {
-    /// Takes in the breaker's ruling, and whether the disk is full; whether that is news for `shard`. What is cleared is none
-    /// for one that holds nothing.
+    /// Takes in the breaker's ruling, and whether the disk is full; returns whether that is news for `shard`. Cleared
+    /// failures are no news for a shard that holds none.
     pub fn rule(&mut self, shard: usize, ruling: &BreakerDecision, is_disk_full: bool, report: &NetworkReport) -> bool {
         let before = *self;
         if report.held_since < Instant::NEVER {
@@ -42,7 +43,7 @@ impl Orders {
         *self != before
     }
 
-    /// The commands for a shard that has heard of `before`.
+    /// The commands for a shard that has seen `before`.
     pub fn since(&self, before: &Orders) -> impl Iterator<Item = Command> {
         let job_probes = self.job_probes.saturating_sub(before.job_probes);
         [
@@ -61,7 +62,7 @@ impl Orders {
 /// One shard's orders, as the housekeeping thread writes them and the shard reads them.
 #[derive(Debug, Default)]
 pub struct OrdersCell {
-    /// Grows with each change, so that a shard reads the rest only then.
+    /// Incremented with each change, so that a shard reads the rest only then.
     changes: AtomicU64,
     cleared_sites: AtomicU64,
     cleared_names: AtomicU64,
@@ -73,7 +74,7 @@ pub struct OrdersCell {
 }
 
 impl OrdersCell {
-    /// Gives orders. For the housekeeping thread alone.
+    /// Gives orders. Only the housekeeping thread calls this.
     pub fn give(&self, orders: &Orders) {
         let order = Ordering::Relaxed;
         self.cleared_sites.store(orders.cleared.sites.as_nanos(), order);
@@ -85,12 +86,12 @@ impl OrdersCell {
         self.changes.fetch_add(1, Ordering::Release);
     }
 
-    /// How often orders were given.
+    /// How many times orders were given.
     pub fn changes(&self) -> u64 {
         self.changes.load(Ordering::Acquire)
     }
 
-    /// The orders now. One that is being changed is seen whole at the next change.
+    /// The current orders. A change in progress is seen whole at the next change.
     pub fn get(&self) -> Orders {
         let order = Ordering::Relaxed;
         Orders {

@@ -12,15 +12,15 @@ pub struct Outage {
     pub cause: Cause,
     /// Since when.
     pub since: Instant,
-    /// It had seemed to be over.
+    /// It had seemed to end.
     pub is_again: bool,
-    /// What it keeps from us.
+    /// What it cuts us off from.
     pub out_of_reach: OutOfReach,
-    /// When a site answered last, as far as it matters.
+    /// When a site answered last, to the extent that it matters.
     pub(super) answered: Instant,
     /// When it was noticed: requests that began before may still be answered.
     pub(super) opened: Instant,
-    /// From when on its time counts.
+    /// The time from which its duration counts.
     pub(super) counted: Instant,
     pub(super) next_probe: Instant,
     pub(super) interval: Duration,
@@ -29,12 +29,12 @@ pub struct Outage {
 /// What is out of reach.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cause {
-    /// Every name server, or whom these ask.
+    /// Every name server, or its upstreams.
     NameServers {
-        /// They are there and answer with errors.
+        /// They respond, but with errors.
         have_errors: bool,
     },
-    /// So many of so many sites that were asked last.
+    /// This many of this many sites that were asked last.
     Sites {
         /// Those that did not answer.
         failed: usize,

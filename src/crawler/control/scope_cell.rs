@@ -1,13 +1,14 @@
-//! The scope that is to be in force, where the shards find it when it is another one.
+//! The scope that should be in effect, where the shards find it when it changes.
 //!
-//! Decides: a shard compares versions in each turn, and takes the lock only where they differ, so that no page waits for it.
+//! Decides: a shard compares versions in each turn, and takes the lock only if they differ, so that no page waits for
+//! it.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ringcrawl_brain::scope::Scope;
 
-/// The scope that was given last.
+/// The last scope given.
 #[derive(Debug, Default)]
 pub struct ScopeCell {
     version: AtomicU64,
@@ -15,7 +16,7 @@ pub struct ScopeCell {
 }
 
 impl ScopeCell {
-    /// Gives another scope; its version. For the housekeeping thread alone.
+    /// Sets another scope; returns its version. Only the housekeeping thread calls this.
     pub fn give(&self, scope: Scope) -> u64 {
         if let Ok(mut place) = self.scope.lock() {
             *place = scope;

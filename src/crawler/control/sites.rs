@@ -1,17 +1,18 @@
 //! The sites that were asked last, and whether they answered. Pure.
 //!
-//! Decides: sites are ordered by when their last request *began*: a request of ten seconds ago that times out now says
-//! nothing of now, as others have begun and been answered since. Silent sites that never answered are dead for all that is
-//! known: they count among those that fail, but never make an outage alone. So do those that were silent when an outage
-//! began, and the next, and the one after that ([`RELAPSES_MAX`]), and answered nothing in between while others did: it is
-//! not the network that they wait for. After an outage that was over at once ([`FALSE_ALARM`]) their own answers do not help
-//! them for an hour ([`DISTRUST`]): answering and falling silent by turns is what an attack on the crawl looks like.
+//! Decides: sites are ordered by when their last request *began*. A request from ten seconds ago that times out now
+//! says nothing about now, as others have begun and been answered since. Silent sites that never answered may be
+//! dead: they count among those that fail, but never make an outage alone. The same holds for sites that were silent
+//! when an outage began, and the next, and the one after that ([`RELAPSES_MAX`]), and answered nothing in between
+//! while others did: the network is not what they wait for. After an outage that ended at once ([`FALSE_ALARM`])
+//! their own answers do not help them for an hour ([`DISTRUST`]): a site that alternates between answering and
+//! silence looks like an attack on the crawl.
 //! A site is a [`Witness`]: hosts with one owner, or in one address block, are one here.
-//! That a site answered is remembered beside that, until others have: or one page with links to ten thousand dead sites would
-//! push out whoever can tell that the network works.
+//! That a site answered is remembered separately, until others have answered. Otherwise one page with links to ten
+//! thousand dead sites would push out every site that can prove that the network works.
 //! Invariants: a site is there once; what ends late does not replace what began later.
-//! Limits: twice the sites of a verdict are remembered, the answers that clear a failure, and [`RELAPSED_MAX`] that fell silent
-//! again.
+//! Limits: it remembers twice the sites of a verdict, the answers that clear a failure, and [`RELAPSED_MAX`] sites
+//! that fell silent again.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -23,11 +24,11 @@ use ringcrawl_brain::shard::{SiteEnd, SiteReply, Witness};
 #[derive(Debug)]
 pub(super) struct RecentSites {
     sites: Vec<Site>,
-    /// Who was answered last, and when that request began, the latest first: as many as clear a failure.
+    /// The sites that answered last, and when those requests began, the latest first: as many as clear a failure.
     answers: Vec<(Witness, Instant)>,
     /// Owners that were silent when an outage began and have not answered since.
     relapses: BTreeMap<u64, Relapses>,
-    /// Sites of a verdict, and how many of them fail when the network is down.
+    /// The number of sites of a verdict, and how many of them fail when the network is down.
     window: usize,
     failed_min: usize,
 }
@@ -37,14 +38,14 @@ struct Site {
     witness: Witness,
     began: Instant,
     reply: SiteReply,
-    /// When the reply was heard of.
+    /// When the reply was reported.
     heard: Instant,
 }
 
-/// Outages at whose beginning an owner was silent.
+/// Outages that began while an owner was silent.
 #[derive(Clone, Copy, Debug, Default)]
 struct Relapses {
-    /// In a row.
+    /// The number in a row.
     count: u8,
     /// Until then its answers change nothing.
     distrusted_until: Instant,
@@ -55,7 +56,7 @@ struct Relapses {
 pub(super) struct SitesFailed {
     pub(super) failed: usize,
     pub(super) of: usize,
-    /// When the first of them was heard of.
+    /// When the first of them was reported.
     pub(super) since: Instant,
 }
 
@@ -114,25 +115,25 @@ impl RecentSites {
         self.sites.iter().filter(fell_silent).map(|site| site.witness.owner)
     }
 
-    /// Whether those that live are too few for a verdict, of those asked since `since`.
+    /// Whether too few sites live for a verdict, of those asked since `since`.
     pub(super) fn are_few(&self, since: Instant) -> bool {
         let living = |site: &&Site| site.reply != SiteReply::Silent && site.began >= since;
         self.sites.iter().filter(living).count() < self.failed_min.max(self.answers_max() + 1)
     }
 
-    /// The latest instant from which on requests to `sites` sites have begun that were answered; of one more at most than in an
-    /// outage.
+    /// The latest instant such that requests to `sites` sites that began at or after it were answered; `sites` is at
+    /// most one more than answer in an outage.
     pub(super) fn answered_by(&self, sites: usize) -> Instant {
         self.answers.get(sites.saturating_sub(1)).map(|(_, began)| *began).unwrap_or_default()
     }
 
-    /// So many of a verdict's sites may answer although the network is down.
+    /// This many of a verdict's sites may answer although the network is down.
     pub(super) fn answers_max(&self) -> usize {
         self.window - self.failed_min
     }
 
-    /// An outage is over: who failed in it is not known to be silent. `lasted`: how long it was one of sites; the others have
-    /// answered, and who fails again and again does so by itself.
+    /// An outage ended: a site that failed in it is not known to be silent. `lasted`: how long it was an outage of
+    /// sites. The others have answered, and a site that fails repeatedly does so by itself.
     pub(super) fn forgive(&mut self, now: Instant, lasted: Option<Duration>) {
         for site in self.sites.iter().filter(|site| lasted.is_some() && site.reply == SiteReply::FellSilent) {
             let relapses = self.relapses.entry(site.witness.owner).or_default();
@@ -152,13 +153,13 @@ impl RecentSites {
     }
 }
 
-/// After so many outages in a row that a site was silent at the beginning of, its silence is its own.
+/// If a site was silent at the beginning of this many outages in a row, its silence is its own.
 const RELAPSES_MAX: u8 = 3;
-/// An outage that is over so soon was most likely none: another site answered the first probes.
+/// An outage that ends this soon was most likely none: another site answered the first probes.
 const FALSE_ALARM: Duration = Duration::from_secs(10);
-/// So long an owner that made such an alarm is not believed for answering in between.
+/// For this long an owner that made such an alarm is not trusted for answering in between.
 const DISTRUST: Duration = Duration::from_secs(3_600);
-/// Owners whose relapses are counted, so that this takes tens of kilobytes.
+/// Owners with counted relapses; this takes tens of kilobytes.
 const RELAPSED_MAX: usize = 1_024;
 
 #[cfg(test)]
@@ -191,7 +192,7 @@ mod tests {
         assert_eq!(sites.sites.len(), 5);
     }
 
-    /// A thousand dead hosts that time out together, among living ones that were done long before.
+    /// A thousand dead hosts that time out together, among living ones that finished long before.
     #[test]
     fn the_dead_among_the_living_are_none() {
         let mut sites = RecentSites::new(10, 8);
@@ -199,19 +200,19 @@ mod tests {
             sites.note(at(50), end(site, site, if site % 2 == 0 { SiteReply::Answered } else { SiteReply::Silent }));
         }
         assert_eq!(sites.failed(), None);
-        // They had answered once, and are dead now: but those asked after them were answered.
+        // They had answered once, and are dead now, but those asked after them were answered.
         (0..400).filter(|site| site % 2 == 1).for_each(|site| {
             sites.note(at(10_000), end(1_000 + site, site, SiteReply::FellSilent));
             assert_eq!(sites.failed(), None);
         });
-        // None but dead ones are left.
+        // Only dead ones are left.
         for site in 2_000..2_100 {
             sites.note(at(20_000), end(site, 12_000 + site, SiteReply::Silent));
             assert_eq!(sites.failed(), None, "{site} never answered");
         }
     }
 
-    /// A page of links to ten thousand sites that are not there: who was answered meanwhile still counts.
+    /// A page of links to ten thousand nonexistent sites: a site that answered in the meantime still counts.
     #[test]
     fn dead_sites_do_not_push_out_who_was_answered() {
         let mut sites = RecentSites::new(10, 8);
@@ -256,7 +257,7 @@ mod tests {
             sites.note(at(100), end(&format!("h{number}.org"), &address, 102, SiteReply::FellSilent));
         }
         assert_eq!((sites.sites.len(), sites.failed(), sites.are_few(at(0))), (3, None, true));
-        // Private addresses say nothing of who owns them.
+        // Private addresses say nothing about their owners.
         (0..14).for_each(|number| {
             sites.note(at(200), end(&format!("h{number}.net"), "10.0.0.1", 200, SiteReply::FellSilent));
         });

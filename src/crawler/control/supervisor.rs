@@ -1,15 +1,15 @@
-//! When a crawl goes on to its next phase. Pure: the housekeeping thread and the simulator ask the same value.
+//! When a crawl enters its next phase. Pure: the housekeeping thread and the simulator use the same value.
 //!
-//! Decides: a crawl drains when it is told to, has what it wanted (`crawl.pages_max`, `crawl.time_max`) or is to move sites, aborts when it
-//! is told to, and closes when every shard is quiet and every message that was sent was received, or when a shard has
-//! ended before its time: what the others hold must be written then.
-//! Invariants: phases go forward only; the first reason for an end stays the reason.
+//! Decides: a crawl drains when it is told to, has reached its goal (`crawl.pages_max`, `crawl.time_max`) or should
+//! move sites. It aborts when it is told to. It closes when every shard is quiet and every message that was sent was
+//! received, or when a shard has ended early: the others must then write what they hold.
+//! Invariants: phases only go forward; the reason for an end is that of the last phase.
 
 use super::Census;
 use ringcrawl_base::time::Duration;
 use ringcrawl_brain::shard::{Phase, ShardReport};
 
-/// The judge of phases.
+/// The supervisor of phases.
 #[derive(Debug)]
 pub struct Supervisor {
     pages_max: u64,
@@ -19,12 +19,12 @@ pub struct Supervisor {
     census: Census,
 }
 
-/// What there is to see at one moment.
+/// What is visible at one moment.
 #[derive(Clone, Copy, Debug)]
 pub struct Observation<'a> {
     /// Time since the crawl's start.
     pub elapsed: Duration,
-    /// What each shard says of itself.
+    /// The reports of the shards.
     pub reports: &'a [ShardReport],
     /// Pages stored in this run.
     pub pages: u64,
@@ -32,7 +32,7 @@ pub struct Observation<'a> {
     pub wanted: Phase,
     /// A shard has ended.
     pub has_ended: bool,
-    /// Sites are to be moved between shards, for which all drain.
+    /// Sites should move between shards, for which all of them drain.
     pub is_uneven: bool,
 }
 
@@ -54,7 +54,7 @@ impl Supervisor {
             Phase::Drain => (Phase::Drain, STOPPED),
             Phase::Abort | Phase::Close => (Phase::Abort, STOPPED_AT_ONCE),
         };
-        // Whoever stops it meanwhile, or a limit, is no less the reason.
+        // A stop or a limit in the meantime replaces moving sites as the reason.
         let ends_meanwhile = self.is_to_level() && phase > Phase::Run && why != LEVELLED;
         if phase > self.phase || ends_meanwhile {
             (self.phase, self.ended) = (phase.max(self.phase), why);
@@ -70,12 +70,12 @@ impl Supervisor {
         self.ended
     }
 
-    /// Whether it ends to go on at once with sites moved. Whoever has stopped it meanwhile is obeyed.
+    /// Whether it ends to continue at once with sites moved. A stop in the meantime takes precedence.
     pub fn is_to_level(&self) -> bool {
         self.ended == LEVELLED
     }
 
-    /// Whether somebody has stopped it.
+    /// Whether the operator has stopped it.
     pub fn is_stopped(&self) -> bool {
         [STOPPED, STOPPED_AT_ONCE].contains(&self.ended)
     }

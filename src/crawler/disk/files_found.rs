@@ -1,9 +1,9 @@
 //! What a shard's directory holds when a run begins.
 //!
-//! Decides: a segment that was being written is cut back to its last whole record, indexed and closed; one that does not begin
-//! as a segment is kept as it is under another name, and what should be in it is missing from now on. An index half written is
-//! made again with its segment, and so is one that is not there: a power cut may keep a segment's new name and not its index's.
-//! To be called before the shard's thread has a ring.
+//! Decides: a segment that was being written is cut back to its last whole record, indexed and closed. A segment with
+//! an invalid beginning is kept unchanged under another name, and its records are missing from then on. A
+//! half-written index is rebuilt along with its segment, and so is a missing one: a power cut may keep a segment's
+//! new name but not its index's. Call this before the shard's thread has a ring.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -17,11 +17,11 @@ use ringcrawl_warc::segments::{INDEX_SUFFIX, OPEN, segment_number, segment_stem}
 /// A segment that was open.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LeftOpen {
-    /// It is closed now, and so many bytes were cut off.
+    /// It is closed now, and this many bytes were cut off.
     Closed(String, u64),
-    /// It does not begin as a segment, and has another name.
+    /// It has an invalid beginning, and another name now.
     PutAside(String),
-    /// It was closed and had no index.
+    /// It was closed but had no index.
     Indexed(String),
 }
 
@@ -71,7 +71,7 @@ pub fn find_files(dir: &Path) -> io::Result<(FilesFound, Vec<LeftOpen>)> {
         }
     }
     if !left.is_empty() {
-        // What happens now relies on the names.
+        // Later steps rely on the names.
         File::open(&segments).and_then(|folder| folder.sync_all()).map_err(at(&segments))?;
     }
     let journal = dir.join("journal");
@@ -86,23 +86,23 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> io::Error {
     move |error| io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
-/// The number of a file of the journal, whose name is that and nothing else.
+/// The number of a journal file, whose name is just that number.
 fn journal_number(name: &str) -> Option<u32> {
     name.parse::<u32>().ok().filter(|number| *number < u32::MAX && number.to_string() == name)
 }
 
-/// The names in a folder; those that are no text are none of ours.
+/// The names in a folder; names that are not text are not ours.
 fn names(folder: &Path) -> io::Result<Vec<String>> {
     let entries = fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name().into_string().ok()));
     entries.filter_map(Result::transpose).collect()
 }
 
-/// Where the index of the segment `name` at `path` is, whose own name ends in `suffix`.
+/// The path of the index of the segment `name` at `path`; the index's name ends in `suffix`.
 fn beside(path: &Path, name: &str, suffix: &str) -> PathBuf {
     path.with_file_name(format!("{}{suffix}", segment_stem(name).unwrap_or(name)))
 }
 
-/// Writes the index of the segment `name`; there is all of it or none.
+/// Writes the index of the segment `name` atomically.
 fn write_index(path: &Path, name: &str, lines: &[u8]) -> io::Result<()> {
     let open = beside(path, name, INDEX_OPEN);
     let mut file = private::create(&open)?;
@@ -111,14 +111,14 @@ fn write_index(path: &Path, name: &str, lines: &[u8]) -> io::Result<()> {
     fs::rename(&open, beside(path, name, INDEX_SUFFIX))
 }
 
-/// The bytes that stay of a segment, and what was done with it.
+/// The bytes that are kept of a segment, and what was done with it.
 fn close_segment(path: &Path, name: &str) -> io::Result<(u64, LeftOpen)> {
     let file = private::open(private::options().read(true), path)?;
     let length = file.metadata()?.len();
     let recovery = recover(io::BufReader::new(&file), name)?;
     let cut_bytes = length - recovery.valid_bytes;
     if recovery.records == 0 && recovery.damaged > 0 && length > TORN_BYTES_MAX {
-        // Space that was taken beyond its end is given back.
+        // Space reserved beyond its end is released.
         file.set_len(length)?;
         fs::rename(path, path.with_file_name(format!("{name}{DAMAGED}")))?;
         return Ok((0, LeftOpen::PutAside(name.to_owned())));
@@ -134,11 +134,11 @@ fn close_segment(path: &Path, name: &str) -> io::Result<(u64, LeftOpen)> {
     Ok((recovery.valid_bytes, LeftOpen::Closed(name.to_owned(), cut_bytes)))
 }
 
-/// A file so short is a torn beginning: nobody can tell what it would have been.
+/// A file this short is a torn beginning: what it would have been is unknown.
 pub const TORN_BYTES_MAX: u64 = 3;
-/// What the name of an index ends in while it is written.
+/// The ending of an index's name while it is written.
 const INDEX_OPEN: &str = ".cdxj.open";
-/// What is added to the name of a segment that does not begin as one.
+/// The ending added to the name of a segment with an invalid beginning.
 const DAMAGED: &str = ".damaged";
 
 #[cfg(test)]

@@ -1,10 +1,9 @@
 //! A shard's files: one queue of operations, carried out in order by one task.
 //!
-//! Decides: nothing but where files lie: segments, logs and spool go through the same queue, so that what the brain
-//! gives out first is on its way to the disk first. Syncing, and with it the closing of a
-//! segment, goes on beside the queue.
-//! Invariants: every operation ends once, as a [`DiskEnd`]; after the first error nothing more is written, and that error
-//! is the last end.
+//! Decides: only where files lie. Segments, logs and spool go through the same queue, so that what the brain issues
+//! first is on its way to the disk first. Syncing, and with it the closing of a segment, runs alongside the queue.
+//! Invariants: every operation ends once, as a [`DiskEnd`]. After the first error nothing more is written, and that
+//! error is the last end.
 //! Limits: the brain bounds the backlog.
 
 mod files_found;
@@ -26,26 +25,26 @@ use ringcrawl_ring::{self as ring, File, Signal};
 use ringcrawl_warc::SegmentOp;
 use ringcrawl_warc::segments::{INDEX_SUFFIX, OPEN, segment_stem};
 
-/// The queue and what came of it.
+/// The queue and its results.
 #[derive(Debug, Default)]
 pub struct Disk {
     ops: RefCell<VecDeque<DiskOp>>,
     work: Signal,
     ends: RefCell<VecDeque<DiskEnd>>,
     has_failed: Cell<bool>,
-    /// Segments that are being closed, and who waits until there are none.
+    /// Segments that are being closed, and the signal for tasks that wait until there are none.
     closing: Cell<usize>,
     closed: Signal,
-    /// What people should know of.
+    /// Notes for the operator.
     notes: RefCell<Vec<String>>,
 }
 
 /// How segments are written.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SegmentWays {
-    /// Space that one gets when it is begun; what it did not need it gives back when it is closed.
+    /// Space reserved for a segment when it begins; unused space is released when it is closed.
     pub reserve_bytes: u64,
-    /// What is on the device leaves the page cache.
+    /// Data on the device is dropped from the page cache.
     pub is_uncached: bool,
 }
 
@@ -56,17 +55,17 @@ impl Disk {
         self.work.notify();
     }
 
-    /// The end of an operation.
+    /// The end of an operation, if there is one.
     pub fn next_end(&self) -> Option<DiskEnd> {
         self.ends.borrow_mut().pop_front()
     }
 
-    /// What people should know of, once.
+    /// The notes for the operator, each once.
     pub fn take_notes(&self) -> Vec<String> {
         self.notes.take()
     }
 
-    /// Carries out what is queued, for ever, in the directory `dir`; tells `done` after each operation.
+    /// Carries out queued operations in the directory `dir`, forever; signals `done` after each operation.
     pub async fn work(self: Rc<Self>, dir: PathBuf, ways: SegmentWays, done: Rc<Signal>) {
         let mut files = Files {
             dir,
@@ -85,7 +84,7 @@ impl Disk {
                 continue;
             };
             if self.has_failed.get() {
-                // A later write could stand where an earlier one is missing.
+                // A later write could succeed where an earlier one is missing.
                 continue;
             }
             if let DiskOp::Segment(SegmentOp::Close { index }) = op {
@@ -93,7 +92,7 @@ impl Disk {
                 assert!(open.is_some(), "a segment is closed and none is open");
                 if let Some((name, file)) = open {
                     if ways.reserve_bytes > 0 {
-                        // Where that fails it keeps its space, which costs no byte of what was stored.
+                        // If that fails it keeps its space, which costs no stored byte.
                         let _ = file.truncate(files.segment_bytes);
                     }
                     let (disk, done, folder) = (Rc::clone(&self), Rc::clone(&done), files.dir.join("segments"));
@@ -124,8 +123,8 @@ impl Disk {
         }
     }
 
-    /// Waits until segments are closed that are being closed, and with `to_device` until the rest is on the device: files before
-    /// the folders that have their names.
+    /// Waits until the segments being closed are closed, and with `to_device` until the rest is on the device: files
+    /// before the folders that have their names.
     async fn sync(&self, unsynced: Unsynced, to_device: bool) -> Result<(), Failed> {
         if to_device {
             for (path, file) in unsynced.files {
@@ -159,14 +158,14 @@ struct Files {
     segment: Option<(String, File)>,
     /// Its length.
     segment_bytes: u64,
-    /// How it is written; what the file system cannot is off.
+    /// How it is written; options that the file system does not support are off.
     ways: SegmentWays,
     notes: Vec<String>,
     spool: HashMap<u32, File>,
     unsynced: Unsynced,
 }
 
-/// What was written since the last sync, or read of an earlier run.
+/// What was written since the last sync, or read from an earlier run.
 #[derive(Default)]
 struct Unsynced {
     files: HashMap<PathBuf, File>,
@@ -197,14 +196,14 @@ impl Files {
                 let (path, file) = (self.segment_path(name), file.clone());
                 let (result, spare) = self.write_segment(&path, &file, bytes, offset).await;
                 if result.is_err() {
-                    // Whole records alone stay, so that what was stored verifies as it lies there.
+                    // Only whole records stay, so that what was stored can be verified as it is.
                     let _ = file.truncate(offset);
                 }
                 result.map_err(at(&path))?;
                 self.unsynced.files.insert(path, file);
                 done(Some(spare))
             }
-            // Carried out beside the queue.
+            // Carried out alongside the queue.
             DiskOp::Segment(SegmentOp::Close { .. }) | DiskOp::Sync { .. } => done(None),
             DiskOp::Append(Append { file, position, bytes }) => {
                 let path = self.log_path(file);
@@ -224,7 +223,7 @@ impl Files {
                     Err(error) => return Err((path, error)),
                 };
                 let bytes = log.read_at(LOG_PIECE_BYTES, position).await.map_err(at(&path))?;
-                // A run that was killed may have written it and not synced it, and what happens now relies on it.
+                // A killed run may have written it without a sync, and later steps rely on it.
                 self.unsynced.folders.extend(path.parent().map(Path::to_owned));
                 self.unsynced.files.insert(path, log);
                 Ok(DiskEnd::LogRead { bytes })
@@ -247,7 +246,7 @@ impl Files {
                 let path = self.log_path(file);
                 self.logs.remove(&file);
                 self.unsynced.files.remove(&path);
-                // Numbers begin anew when a journal is empty.
+                // Numbers restart when a journal is empty.
                 let mut names =
                     std::iter::once("damaged".to_owned()).chain((1..).map(|number| format!("damaged-{number}")));
                 let aside = names.find_map(|name| Some(path.with_extension(name)).filter(|aside| !aside.exists()));
@@ -286,7 +285,7 @@ impl Files {
         }
     }
 
-    /// Writes past the page cache if that is asked for and can be had.
+    /// Bypasses the page cache if configured and supported.
     async fn write_segment(
         &mut self,
         path: &Path,
@@ -309,8 +308,9 @@ impl Files {
         file.write_all_at(bytes, offset).await
     }
 
-    /// Takes space for a segment in advance, which only makes its pieces fewer: it goes without where that cannot be had, and
-    /// where it would be much of what is free: the crawl must not wait for space that it has itself.
+    /// Reserves space for a segment in advance, which only reduces its fragments. It does without where the file
+    /// system does not support that, and where it would be much of the free space: the crawl must not wait for space
+    /// that it holds itself.
     async fn reserve(&mut self, path: &Path, file: &File) {
         let free = path.parent().and_then(ring::free_bytes).unwrap_or(u64::MAX);
         let wanted = self.ways.reserve_bytes;
@@ -323,7 +323,7 @@ impl Files {
         }
     }
 
-    /// What a sync is for; a segment that was closed since is synced by that.
+    /// What to sync; a segment that was closed since is synced by its closing.
     fn take_unsynced(&mut self) -> Unsynced {
         let mut unsynced = std::mem::take(&mut self.unsynced);
         let open = self.segment.as_ref().map(|(name, _)| self.segment_path(name));
@@ -332,7 +332,7 @@ impl Files {
         unsynced
     }
 
-    /// A log, which is made when it is not there.
+    /// A log, which is created if it does not exist.
     async fn log(&mut self, file: LogFile) -> io::Result<File> {
         if let Some(log) = self.logs.get(&file) {
             return Ok(log.clone());
@@ -357,8 +357,8 @@ impl Files {
     }
 }
 
-/// Data first, then the index under its own name, then the segment's: a closed segment has its index. Beside the
-/// queue, because a sync takes seconds and the next segment's writes need not wait for it.
+/// Data first, then the index under its own name, then the segment's name: a closed segment has its index. This runs
+/// alongside the queue, because a sync takes seconds and the next segment's writes need not wait for it.
 async fn close_segment(folder: &Path, name: &str, file: File, index: Vec<u8>) -> Result<(), Failed> {
     let path = |name: &str| folder.join(name);
     let open = path(&format!("{name}{OPEN}"));
@@ -382,7 +382,7 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> Failed {
 
 /// A log is read in pieces of this size.
 const LOG_PIECE_BYTES: usize = 1 << 20;
-/// A segment takes at most one part in so many of the free space in advance.
+/// A segment reserves at most one part in this many of the free space.
 const RESERVE_PART: u64 = 8;
 
 #[cfg(test)]

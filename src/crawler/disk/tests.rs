@@ -1,11 +1,11 @@
-//! The files of a shard, in a folder of the test's own.
+//! The files of a shard, in a folder of the test.
 
 use std::os::unix::fs::MetadataExt as _;
 
 use super::*;
 use ringcrawl_base::TempFolder;
 
-/// Space on the disk and length of a segment of 1,000 bytes, open and closed, with what was told.
+/// Space on the disk and length of a segment of 1,000 bytes, open and closed, with the notes.
 fn segment(reserve_bytes: u64) -> ([(u64, u64); 2], Vec<String>) {
     let ways = SegmentWays { reserve_bytes, is_uncached: false };
     let folder = TempFolder::new("disk");
@@ -34,7 +34,7 @@ fn segment(reserve_bytes: u64) -> ([(u64, u64); 2], Vec<String>) {
     })
 }
 
-/// Pages of the page cache that a segment of a megabyte has when it is closed, and what was told.
+/// Pages in the page cache of a segment of a megabyte when it is closed, and the notes.
 fn cached(is_uncached: bool) -> (u64, Vec<String>) {
     let folder = TempFolder::new("cache");
     let segments = folder.path().join("segments");
@@ -63,7 +63,7 @@ fn cached(is_uncached: bool) -> (u64, Vec<String>) {
         String::from_utf8_lossy(&counted.expect("fincore").stdout).trim().parse().expect("a number")
     };
     let started = std::time::Instant::now();
-    // The kernel drops them a moment after they were written.
+    // The kernel drops them a moment after writing.
     while is_uncached && notes.is_empty() && pages() > 0 && started.elapsed() < std::time::Duration::from_secs(10) {
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
@@ -76,7 +76,7 @@ fn cached(is_uncached: bool) -> (u64, Vec<String>) {
 fn a_segment_leaves_the_page_cache_if_that_is_asked_for() {
     assert_eq!(cached(false), (256, Vec::new()));
     let (pages, notes) = cached(true);
-    // Where it cannot, it is told.
+    // Where it cannot, it reports that.
     assert_eq!(pages == 0, notes.is_empty(), "{pages} {notes:?}");
 }
 
@@ -87,9 +87,9 @@ fn a_segment_has_its_space_in_advance_and_gives_back_the_rest() {
     let ([open, closed], notes) = segment(1 << 20);
     assert_eq!((open.1, closed.1), (1_000, 1_000), "nothing is seen of it");
     assert!(closed.0 <= 16_384, "{closed:?}");
-    // Where the file system cannot, it is told.
+    // Where the file system cannot, it reports that.
     assert_eq!(open.0 >= 1 << 20, notes.is_empty(), "{open:?} {notes:?}");
-    // More than should be taken of what there is: the segment is written all the same.
+    // More than may be reserved: the segment is written all the same.
     let ([open, closed], notes) = segment(1 << 55);
     assert!(open.0 <= 16_384 && closed.1 == 1_000 && notes.is_empty(), "{open:?} {notes:?}");
 }

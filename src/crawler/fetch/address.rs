@@ -1,9 +1,9 @@
 //! Whether an address may be connected to.
 //!
-//! Decides: asked at connect time with the address itself, not with the name before: a name may answer
-//! with another address each time it is asked (DNS rebinding), and a private one may belong to machines
-//! that trust their neighbours.
-//! Invariants: under `deny` nothing but globally reachable addresses.
+//! Decides: the check is made at connect time with the address itself, not earlier with the name. A name may resolve
+//! to another address each time it is looked up (DNS rebinding), and a private address may belong to machines that
+//! trust their neighbours.
+//! Invariants: under `deny`, only globally reachable addresses.
 //! Leaves to others: which addresses those are (`url::address_class`), which of them are this machine's
 //! (`own_addresses`).
 
@@ -28,7 +28,7 @@ mod tests {
     use super::*;
     use PrivateAddresses::{Allow, Deny, Loopback, LoopbackOnly};
 
-    /// What each of the policies says, of one address of every class and of IPv4 addresses in IPv6 ones.
+    /// The result of each policy for one address of every class and for IPv4 addresses in IPv6 ones.
     #[test]
     fn policies() {
         let policies = [Deny, Loopback, LoopbackOnly, Allow];

@@ -1,8 +1,8 @@
-//! What has come of a response, and what it is worth once nothing more comes.
+//! What has arrived of a response, and what it is worth once nothing more arrives.
 //!
-//! Decides: a response whose head is complete is kept as far as it came, and marked, whatever ends it; before that there
-//! is a failure. Bytes behind the response are counted and not looked at: nobody knows what they are.
-//! Invariants: only a whole response with nothing behind it leaves its connection fit for another.
+//! Decides: a response with a complete head is kept to the extent that it arrived, and marked, whatever ends it.
+//! Before that it is a failure. Bytes after the response are counted but not examined: their meaning is unknown.
+//! Invariants: only a whole response with nothing after it leaves its connection fit for another.
 //! Leaves to others: sockets and clocks (`exchange`), the bytes themselves (`http`).
 
 use super::connection::Broken;
@@ -11,13 +11,13 @@ use ringcrawl_base::{Failure, Truncated};
 use ringcrawl_brain::memory_budget::BODY_BYTES_FREE;
 use ringcrawl_http::{self as http, HttpError, Limits, Method, Progress, Response, ResponseReader};
 
-/// What has come of the response.
+/// What has arrived of the response.
 pub(super) struct Answer {
     reader: ResponseReader,
     state: Result<Progress, HttpError>,
-    /// Plain bytes received, those behind the response included.
+    /// Plain bytes received, including those after the response.
     pub(super) bytes: u64,
-    /// The stream ended as it should.
+    /// The stream ended properly.
     ended: bool,
     /// The stream ended below TLS.
     pub(super) torn: bool,
@@ -32,11 +32,11 @@ pub(super) struct Concluded {
     pub(super) keep: bool,
     /// It broke before the response's end.
     pub(super) reset: bool,
-    /// It was cut because it came too slowly.
+    /// It was cut because it arrived too slowly.
     pub(super) slow: bool,
-    /// It was cut because its whole time had passed.
+    /// It was cut because its whole time was used up.
     pub(super) is_late: bool,
-    /// More came than the response.
+    /// More bytes arrived than the response.
     pub(super) excess: bool,
     /// It was cut because there was no memory for more.
     pub(super) crowded_out: bool,
@@ -44,7 +44,7 @@ pub(super) struct Concluded {
 
 /// Why there is no response.
 pub(super) enum Silence {
-    /// The connection broke before a byte came.
+    /// The connection broke before a byte arrived.
     Torn(Failure),
     /// Anything else.
     Final(Failure),
@@ -75,22 +75,22 @@ impl Answer {
         !matches!(self.state, Ok(Progress::More))
     }
 
-    /// Bytes of memory that it holds at most when a block's bytes have come besides.
+    /// Bytes of memory that it holds at most once a block's bytes have arrived, too.
     pub(super) fn memory_after(&self, more: usize) -> usize {
         self.reader.memory_after(more)
     }
 
-    /// Bytes of memory that undoing its transfer codings takes at most; `None` when it has none.
+    /// Bytes of memory that decoding its transfer codings takes at most; `None` if it has none.
     pub(super) fn memory_of_undoing(&self) -> Option<usize> {
         self.reader.has_transfer_coding().then(|| self.memory_after(0).saturating_add(2 * http::TRANSFER_BYTES_MAX))
     }
 
-    /// There is not so much memory: what is undone is as long as a fetch may always hold.
+    /// That much memory is not available: it decodes only as much as a fetch may always hold.
     pub(super) fn undo_little(&mut self) {
         self.reader.undo_at_most(BODY_BYTES_FREE as usize);
     }
 
-    /// What is wrong with it, where that leaves nothing worth keeping.
+    /// What is wrong with it, if that leaves nothing worth keeping.
     pub(super) fn error(&self) -> Option<HttpError> {
         self.state.err()
     }
@@ -99,11 +99,11 @@ impl Answer {
         self.reader.has_head()
     }
 
-    /// The response, and how it stands with the connection; or why there is none. `expired` is the failure that a
-    /// passed deadline is, `broken` what broke.
+    /// The response, and the state of the connection; or why there is none. `expired` is the failure that a passed
+    /// deadline causes, `broken` what broke.
     pub(super) fn conclude(mut self, expired: Option<Failure>, broken: Option<Broken>) -> Result<Concluded, Silence> {
         let over = matches!(self.state, Ok(Progress::Done));
-        // An error of the reader is one that leaves nothing worth keeping; all others it marks by itself.
+        // An error of the reader leaves nothing worth keeping; the reader marks all other faults itself.
         if self.state.is_err() || !over && !self.reader.has_head() {
             return Err(self.silence(expired, broken));
         }
@@ -116,7 +116,7 @@ impl Answer {
         }
         let bytes = self.bytes;
         let reset = !over && expired.is_none() && broken.is_some();
-        // With a head there are two deadlines left: the whole one, and the pace's.
+        // Once there is a head, two deadlines are left: the whole one, and the pace's.
         let slow = !over && !self.is_crowded_out && expired.is_some_and(|failure| failure != Failure::Deadline);
         let closing = self.ended || self.torn || broken.is_some();
         let response = self.reader.into_response().ok_or(Silence::Final(Failure::Malformed))?;
@@ -128,10 +128,10 @@ impl Answer {
         Ok(Concluded { response, keep, reset, slow, is_late, excess, crowded_out })
     }
 
-    /// Why no head came.
+    /// Why no head arrived.
     fn silence(&self, expired: Option<Failure>, broken: Option<Broken>) -> Silence {
         if self.is_crowded_out {
-            // Our own want of memory: it does not count as a try.
+            // Our own lack of memory: it does not count as a try.
             return Silence::Final(Failure::Aborted);
         }
         if let Some(failure) = expired {
@@ -139,7 +139,8 @@ impl Answer {
             return Silence::Final(if self.bytes > 0 { Failure::Deadline } else { failure });
         }
         let failure = match (&self.state, broken) {
-            // An end in the middle of the head is what the reader calls closed early; nothing at all is too.
+            // The reader reports an end in the middle of the head as closed early; receiving nothing at all is the
+            // same.
             (Err(HttpError::ClosedEarly), _) => Failure::ClosedEarly,
             (Err(error), _) => return Silence::Final(error.failure()),
             (_, Some(Broken::Tls(_))) => Failure::TlsFailed,

@@ -1,17 +1,20 @@
-//! Memory of bodies that have not been worked off, one bound for all of a shard.
+//! Memory of bodies that have not been processed, with one limit for all of a shard.
 //!
-//! Decides: each fetch holds [`BODY_BYTES_FREE`] without asking, so small pages never wait for anyone. What is beyond that is
-//! asked for before it is read: where there is no room the fetch stops reading, and the peer's window fills up. Those that
-//! wait get room in the order of asking, in three rows: those that ask for more than [`SMALL_BYTES`] get three quarters of all, so
-//! that a page of usual size does not wait for them; fetches of sites that are known to be slow get half of all together.
-//! When no one in a row has been given memory for [`PATIENCE`], not counting what was cut, the fetches that hold the most are
-//! cut, until its first have room, an eighth of all at most. Movement alone helps nobody, as a stranger can close one of a
-//! hundred now and then: where the first of the small ones has waited so long, such small ones are cut as have held memory for
-//! [`SLOW_AFTER`]. Whoever holds much and sends little makes the others wait no longer than that, once, and is of a slow site
-//! from then on. A slow site's row cuts none but its own. A response that has come whole keeps its memory until the brain is done with it,
-//! and is not cut any more.
-//! Invariants: what is held is within the bound, but for transfer codings that were undone to more than was asked for; what is
-//! held comes back when the hold is dropped.
+//! Decides: each fetch holds [`BODY_BYTES_FREE`] without asking, so small pages never wait. A fetch asks for more
+//! before it reads more: where there is no room it stops reading, and the peer's window fills up. Waiting fetches get
+//! room in the order of asking, in three queues. Those that ask for more than [`SMALL_BYTES`] get three quarters of
+//! all memory, so that a page of usual size does not wait for them. Fetches from sites that are known to be slow get
+//! half of all memory together.
+//! If no fetch in a queue has been given memory for [`PATIENCE`], not counting what was cut, the fetches that hold
+//! the most, those of slow sites first, are cut until the first in the queue has room, an eighth of all memory at
+//! most. Movement alone is not enough, as a stranger can close one of a hundred fetches now and then. So where the
+//! first of the small ones has waited that long, small fetches that have held memory for [`SLOW_AFTER`] are cut. A
+//! fetch that holds much and
+//! sends little makes the others wait no longer than that, once, and its site counts as slow from then on. The slow
+//! sites' queue cuts only its own fetches. A response that has arrived whole keeps its memory until the brain is done
+//! with it, and is not cut any more.
+//! Invariants: held memory is within the limit, except for transfer codings that decoded to more than was asked for.
+//! What is held comes back when the hold is dropped.
 //! Limits: one shard's, on its thread.
 
 use std::cell::{Cell, RefCell};
@@ -25,7 +28,7 @@ use ringcrawl_base::time::{Duration, Instant};
 use ringcrawl_brain::memory_budget::BODY_BYTES_FREE;
 use ringcrawl_ring as ring;
 
-/// The bound, and who holds how much.
+/// The limit, and how much each fetch holds.
 #[derive(Clone)]
 pub struct BodyMemory {
     shared: Rc<Shared>,
@@ -41,21 +44,21 @@ struct Account {
     bytes: u64,
     held: Vec<Held>,
     free: Vec<usize>,
-    /// Of those that ask for little, and for much.
+    /// Of fetches that ask for little, for much, and of slow sites.
     rows: [Row; 3],
-    /// What those of slow sites hold.
+    /// What fetches from slow sites hold.
     slow_bytes: u64,
-    /// What came back because it was cut, and nobody got yet.
+    /// Memory that came back because of a cut and that no fetch has got yet.
     cut_bytes: u64,
 }
 
-/// Who waits.
+/// A queue of waiting fetches.
 struct Row {
-    /// The most that all may hold for one of this row to get more.
+    /// The limit on all held memory below which a fetch of this queue gets more.
     bytes_max: u64,
-    /// For how much more, and since when; longest waiting first.
+    /// The fetches, how much more they need, and since when; longest waiting first.
     waiting: VecDeque<(usize, u64, Instant)>,
-    /// Whether anybody got room, or gave some back, since the last look.
+    /// Whether a fetch got room, or gave some back, since the last look.
     has_moved: bool,
 }
 
@@ -75,7 +78,7 @@ struct Held {
 enum State {
     #[default]
     Receiving,
-    /// It is to end here.
+    /// It must end here.
     Cut,
     /// The response is whole.
     Done,
@@ -85,12 +88,12 @@ enum State {
 pub struct BodyHold {
     shared: Rc<Shared>,
     is_slow: bool,
-    /// Its place in the account, once it has one.
+    /// Its slot in the account, once it has one.
     place: Cell<Option<usize>>,
 }
 
 impl BodyMemory {
-    /// Room for `bytes_max` bytes.
+    /// Has room for `bytes_max` bytes.
     pub fn new(bytes_max: u64) -> BodyMemory {
         let row = |bytes_max| Row { bytes_max, waiting: VecDeque::new(), has_moved: false };
         let rows = [row(bytes_max), row(bytes_max - bytes_max / 4), row(bytes_max - bytes_max / 4)];
@@ -98,19 +101,19 @@ impl BodyMemory {
         BodyMemory { shared: Rc::new(Shared { account: RefCell::new(account), is_watched: Cell::new(false) }) }
     }
 
-    /// A fetch's hold, of nothing yet; `is_slow`: its site is.
+    /// A fetch's hold, empty at first; `is_slow` if its site is slow.
     pub fn hold(&self, is_slow: bool) -> BodyHold {
         BodyHold { shared: Rc::clone(&self.shared), is_slow, place: Cell::new(None) }
     }
 
-    /// Bytes held now, without what is free.
+    /// Bytes held now, without the free part.
     pub fn bytes(&self) -> u64 {
         self.shared.account.borrow().bytes
     }
 }
 
 impl BodyHold {
-    /// Holds `bytes` from now on, what it held before included, if there is room and nobody waits for it.
+    /// Holds `bytes` from now on, including what it held before, if there is room and no fetch waits for it.
     pub(super) fn has(&self, bytes: usize) -> bool {
         let wanted = (bytes as u64).saturating_sub(BODY_BYTES_FREE);
         if wanted == 0 {
@@ -129,8 +132,8 @@ impl BodyHold {
         has
     }
 
-    /// Holds `bytes` from now on, what it held before included; waits for room. `false` when it is to be cut, or `is_over`
-    /// while it waits. Inside the runtime only.
+    /// Holds `bytes` from now on, including what it held before; waits for room. Returns `false` if the fetch must be
+    /// cut, or `is_over` while it waits. Only inside the runtime.
     pub(super) async fn grow(&self, bytes: usize, is_over: impl Fn() -> bool) -> bool {
         let wanted = (bytes as u64).saturating_sub(BODY_BYTES_FREE);
         if wanted == 0 {
@@ -172,7 +175,7 @@ impl BodyHold {
         .await
     }
 
-    /// What `work` gives, or `None` when the fetch is to be cut meanwhile.
+    /// The result of `work`, or `None` if the fetch is cut before that.
     pub(super) async fn unless_cut<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let mut work = pin!(work);
         poll_fn(|context| {
@@ -200,7 +203,7 @@ impl BodyHold {
         }
     }
 
-    /// The response is over and holds `bytes`: it is not cut any more.
+    /// The response is complete and holds `bytes`: it is not cut any more.
     pub(super) fn settle(&self, bytes: usize) {
         let bytes = (bytes as u64).saturating_sub(BODY_BYTES_FREE);
         if bytes == 0 && self.place.get().is_none() {
@@ -213,7 +216,7 @@ impl BodyHold {
         if bytes > before {
             account.add(place, bytes - before);
         } else {
-            // While it is still known whether it was cut.
+            // This must happen while the state still shows whether it was cut.
             account.give_back(place, before - bytes);
         }
         account.held[place].state = State::Done;
@@ -271,13 +274,13 @@ impl Account {
         self.slow_bytes += if held.is_slow { bytes } else { 0 };
     }
 
-    /// The most that one of a row may ask for.
+    /// The most that a fetch of a queue may ask for.
     fn bytes_max(&self, row: usize) -> u64 {
         let bytes_max = self.rows[row].bytes_max;
         if row == SLOW { bytes_max.min(self.rows[0].bytes_max / 2) } else { bytes_max }
     }
 
-    /// How much others hold too much for one of a row to have `more`.
+    /// How much others must release before a fetch of a queue can have `more`.
     fn missing(&self, row: usize, more: u64) -> u64 {
         let missing = (self.bytes + more).saturating_sub(self.rows[row].bytes_max);
         let of_slow = if row == SLOW { (self.slow_bytes + more).saturating_sub(self.bytes_max(SLOW)) } else { 0 };
@@ -314,7 +317,7 @@ impl Account {
         }
     }
 
-    /// Nobody of a row got room for a while, or its first did not: fetches end here, until there is room for some.
+    /// No fetch of a queue got room for a while, or its first did not: cuts fetches until there is room for some.
     fn cut_where_nothing_moves(&mut self, now: Instant) {
         for row in 0..self.rows.len() {
             let Row { waiting, has_moved, .. } = &mut self.rows[row];
@@ -326,7 +329,8 @@ impl Account {
             let several = waiting.iter().map(|(_, more, _)| more).sum::<u64>().min(self.rows[0].bytes_max / CUT_PARTS);
             self.cut_bytes = 0;
             let is_of_row = |held: &Held| row != SLOW || held.is_slow;
-            // What is cut comes back, and so does what is whole: that it takes long is not the peers' fault.
+            // Cut memory comes back, and so does that of whole responses: if that takes long, it is not the peers'
+            // fault.
             let back = self.held.iter().filter(|held| held.state != State::Receiving && is_of_row(held));
             let mut missing = self.missing(row, first.max(several)).saturating_sub(back.map(|held| held.bytes).sum());
             while missing > 0 {
@@ -348,7 +352,7 @@ impl Account {
         self.rows.iter().any(|row| !row.waiting.is_empty())
     }
 
-    /// Those who wait may be over.
+    /// Fetches that wait may have to end.
     fn wake_all(&mut self) {
         for (place, ..) in self.rows.iter().flat_map(|row| &row.waiting) {
             self.held[*place].waker.take().into_iter().for_each(Waker::wake);
@@ -365,7 +369,7 @@ impl Shared {
     }
 }
 
-/// While someone waits: cuts where nothing moves.
+/// While a fetch waits: cuts where nothing moves.
 async fn watch(shared: Weak<Shared>) {
     loop {
         ring::sleep_until(ring::now() + PATIENCE).await;
@@ -382,15 +386,15 @@ async fn watch(shared: Weak<Shared>) {
 
 /// How long all may wait before one is cut.
 const PATIENCE: Duration = Duration::from_millis(250);
-/// Who has held memory for so long holds it for long.
+/// A fetch that has held memory for this long counts as slow.
 const SLOW_AFTER: Duration = Duration::from_secs(2);
-/// The rows: of small ones, large ones, and fetches of slow sites.
+/// The queues: small ones, large ones, and fetches from slow sites.
 const SMALL: usize = 0;
 const LARGE: usize = 1;
 const SLOW: usize = 2;
-/// Of what all may hold, so much is cut at once at most, if the first needs no more.
+/// At most this part of all memory is cut at once, if the first needs no more.
 const CUT_PARTS: u64 = 8;
-/// Who asks for more stands in the second row: pages that are long as they come, and handshakes of more than 12 KiB.
+/// Fetches that ask for more go to the second queue: long pages as they arrive, and handshakes of more than 12 KiB.
 const SMALL_BYTES: u64 = 128 << 10;
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! One connection to a peer: a socket, with TLS over it or not.
 //!
-//! Decides: TLS is rustls without a socket: what it wants to say is collected and sent, what arrives is
-//! handed to it and the plain bytes are passed on from where they lie.
-//! Invariants: a receive block is held only while what came in it is passed on, never while anything is awaited.
-//! Limits: one request at a time. Nobody waits until it is sent, as the answer tells; but nothing else is sent before.
+//! Decides: TLS is rustls without a socket. Its output is collected and sent; what arrives is handed to it, and the
+//! plain bytes are passed on from where they lie.
+//! Invariants: a receive block is held only while its bytes are passed on, never while anything is awaited.
+//! Limits: one request at a time. A request is not waited for until it is sent, as the answer shows that; but nothing
+//! else is sent before.
 
 use super::body_memory::BodyHold;
 use super::tls::{Link, TlsClient};
@@ -14,18 +15,18 @@ use ringcrawl_ring::{BufferPool, Guard, Receive, Sending, Socket};
 /// Why nothing more can be sent or received.
 #[derive(Debug)]
 pub(super) enum Broken {
-    /// The socket says so; a passed deadline is one of these.
+    /// The socket failed; a passed deadline is one of these failures.
     Stream,
-    /// TLS says so.
+    /// TLS failed.
     Tls(rustls::Error),
     /// There was no memory for a long handshake.
     Crowded,
 }
 
-/// What a receive brought.
+/// The result of a receive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Received {
-    /// Something, perhaps no plain bytes yet.
+    /// Some bytes, perhaps no plain ones yet.
     Some,
     /// The end, announced: by TLS's close_notify, or plainly where there is no TLS.
     End,
@@ -38,11 +39,11 @@ pub(super) struct Connection {
     socket: Socket,
     tls: Option<Box<Link>>,
     info: Option<TlsInfo>,
-    /// From the first thing to be received on, or as soon as the connection is kept.
+    /// From the first receive, or as soon as the connection is kept.
     listening: Option<Receive>,
-    /// The request that is on its way.
+    /// The request being sent.
     sending: Option<Sending>,
-    /// What it is under TLS.
+    /// Its plain text, if TLS encrypts it.
     plain: Vec<u8>,
 }
 
@@ -56,17 +57,17 @@ impl Connection {
         &self.socket
     }
 
-    /// What is known of the TLS in use.
+    /// Details of the TLS in use.
     pub(super) fn tls_info(&self) -> Option<&TlsInfo> {
         self.info.as_ref()
     }
 
-    /// Whether the handshake took up an earlier session (RFC 8446 section 2.2, RFC 5077).
+    /// Whether the handshake resumed an earlier session (RFC 8446 section 2.2, RFC 5077).
     pub(super) fn is_resumed(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.is_resumed())
     }
 
-    /// The TLS handshake of `connection`, to the end. A long one waits until `memory` has room for what comes of it.
+    /// The TLS handshake of `connection`, to the end. A long one waits until `memory` has room for its results.
     pub(super) async fn handshake(
         &mut self,
         client: &TlsClient,
@@ -93,7 +94,7 @@ impl Connection {
                     tls.open_waiting().map_err(Broken::Tls)
                 };
                 if opened.is_err() {
-                    // What TLS has to say to an error is an alert.
+                    // On an error, TLS sends an alert.
                     let _ = self.flush(guard).await;
                 }
                 opened?;
@@ -110,7 +111,7 @@ impl Connection {
                 }
                 None => return Err(Broken::Stream),
             }
-            // Bytes after the handshake are the peer's own fault: nothing was asked yet.
+            // Bytes after the handshake are the peer's own fault: nothing was requested yet.
             let received = memory.unless_cut(self.receive(buffers, guard, &mut |_| ())).await;
             if received.unwrap_or(Err(Broken::Crowded))? != Received::Some {
                 return Err(Broken::Stream);
@@ -118,7 +119,7 @@ impl Connection {
         }
     }
 
-    /// Begins to send `bytes`, all of them; what answers them can be received at once.
+    /// Begins to send `bytes`, all of them; the answer can be received at once.
     pub(super) fn ask(&mut self, bytes: Vec<u8>) -> Result<(), Broken> {
         let Some(tls) = &mut self.tls else {
             self.sending = Some(self.socket.send(bytes));
@@ -131,7 +132,7 @@ impl Connection {
         Ok(())
     }
 
-    /// What was asked last, and whether it was sent whole. To be asked once, at the end.
+    /// The last request, and whether it was sent whole. Call it once, at the end.
     pub(super) fn asked(&mut self) -> (Vec<u8>, bool) {
         let plain = std::mem::take(&mut self.plain);
         let Some(mut sending) = self.sending.take() else { return (plain, true) };
@@ -139,7 +140,7 @@ impl Connection {
         (if self.tls.is_some() { plain } else { sending.into_bytes() }, is_through)
     }
 
-    /// Receives once and passes what plain bytes that gives to `take`.
+    /// Receives once and passes the resulting plain bytes to `take`.
     pub(super) async fn receive(
         &mut self,
         buffers: &BufferPool,
@@ -161,22 +162,22 @@ impl Connection {
         };
         drop(buffer);
         match (result, self.flush(guard).await) {
-            // What TLS has to say to an error is an alert; the error itself is what counts.
+            // On an error, TLS sends an alert; the error itself is what counts.
             (Err(broken), _) => Err(broken),
             (Ok(true), _) => Ok(Received::End),
             (Ok(false), flushed) => flushed.map(|()| Received::Some),
         }
     }
 
-    /// Behind a whole answer: begins, if need be, to receive what answers a request that is not made yet. So the end, or
-    /// bytes that nobody asked for, are known without a look at the socket.
+    /// After a whole answer: starts, if needed, to receive the answer to a request that is not made yet. So the end
+    /// of the connection, or unrequested bytes, are noticed without a look at the socket.
     pub(super) fn listen(&mut self, buffers: &BufferPool) {
         self.listening.get_or_insert_with(|| self.socket.receive(buffers)).settle();
     }
 
-    /// Whether the connection, which is being listened to, can carry another request: TLS has nothing to say, and has had
-    /// little besides content. The receive may have lapsed with the last of a large answer: then the socket is asked, and
-    /// the next answer begins another.
+    /// Whether the connection, which is being listened to, can carry another request: TLS has nothing to send, and
+    /// has received little besides content. The receive may have ended with the last bytes of a large answer: then
+    /// the socket is checked, and the next answer starts another.
     pub(super) fn is_quiet(&mut self) -> bool {
         if self.tls.as_ref().is_some_and(|tls| tls.wants_write() || tls.is_worn()) {
             return false;
@@ -193,7 +194,7 @@ impl Connection {
         self.socket.close();
     }
 
-    /// Sends what TLS wants to say.
+    /// Sends the pending output of TLS.
     async fn flush(&mut self, guard: &Guard) -> Result<(), Broken> {
         let Some(tls) = &mut self.tls else { return Ok(()) };
         if !tls.wants_write() {

@@ -4,13 +4,14 @@
 //! `fetch.attempt_delay` has passed since the last attempt began, while those go on (RFC 8305 section 5). The first
 //! that connects wins; the others are dropped, which cancels their operation, and their sockets are closed with its
 //! completion.
-//! Politeness: the caller holds the turn at the first address. A further one is tried only when its own turn is free,
-//! which is taken for it, kept until the exchange is over, and given back with the delay that any request leaves
-//! behind. Where another request runs there, or ran a moment ago, it is passed over: nobody waits for a turn here.
-//! Invariants: no address is connected to that the call's policy forbids, the further ones included; at most one
-//! attempt for each address of the call; whatever is not the winner leaves no socket, no guard and no turn behind.
-//! Limits: each attempt `fetch.connect_timeout`, all of them the call's deadline; [`FURTHER_MAX`] further attempts under
-//! way on a shard, since each is an open file besides those of the fetches.
+//! Politeness: the caller holds the claim for the first address. A further address is tried only when its own claim
+//! is free. That claim is taken for it, kept until the exchange is done, and given back with the delay that any
+//! request leaves behind. If another request runs there, or ran a moment ago, the address is skipped: dialing never
+//! waits for a claim.
+//! Invariants: it connects to no address that the call's policy forbids, further ones included. There is at most one
+//! attempt per address of the call. Every attempt but the winner leaves no socket, no guard and no claim behind.
+//! Limits: `fetch.connect_timeout` for each attempt, the call's deadline for all of them. At most [`FURTHER_MAX`]
+//! further attempts are in flight on a shard, since each is an open file in addition to those of the fetches.
 //! Leaves to others: which addresses, and in which order (the frontier).
 
 use std::cell::Cell;
@@ -29,32 +30,32 @@ use ringcrawl_brain::politeness::{HOLD_SLACK, Key, Ledger};
 use ringcrawl_config::PrivateAddresses;
 use ringcrawl_ring::{self as ring, Guard, Socket};
 
-/// Whom to connect to.
+/// What to connect to.
 pub(super) struct Call<'a> {
-    /// The address whose turn the caller has.
+    /// The address that the caller has claimed.
     pub first: IpAddr,
     /// Further addresses of the same peer, in the order in which they are tried.
     pub others: &'a [IpAddr],
-    /// The port at all of them.
+    /// The port, the same for all of them.
     pub port: u16,
     /// Which of them may be connected to.
     pub policy: PrivateAddresses,
-    /// When whatever the connection is for must be over.
+    /// When the work on the connection must end.
     pub deadline: Instant,
 }
 
-/// An open connection and what belongs to it.
+/// An open connection and its guards.
 pub(super) struct Line {
     pub socket: Socket,
     /// Over the socket; its deadline is still that of connecting.
     pub guard: Guard,
     /// The address that answered.
     pub ip: IpAddr,
-    /// The turn at it, where it is a further one: to be kept as long as the peer is talked to.
+    /// The claim on it, if it is a further address: keep it as long as the exchange lasts.
     pub turn: Option<Turn>,
 }
 
-/// Connects. A forbidden first address ends it: whoever answers with one may be playing with names.
+/// Connects. A forbidden first address ends the call: a server that answers with one may be manipulating DNS.
 pub(super) async fn dial(hands: &Hands, call: &Call<'_>) -> Result<Line, Failure> {
     if !hands.may_connect(call.first, call.policy) {
         return Err(Failure::AddressForbidden);
@@ -66,7 +67,7 @@ type Attempt<'a> = Pin<Box<dyn Future<Output = Result<Line, Failure>> + 'a>>;
 
 async fn race(hands: &Hands, call: &Call<'_>) -> Result<Line, Failure> {
     let mut attempts: Vec<Attempt<'_>> = vec![Box::pin(attempt(hands, call, call.first, None))];
-    // Each is looked at once: a turn that is not free now is another's request.
+    // Each is looked at once: a claim that is not free now belongs to another request.
     let mut others = call.others.iter().filter(|ip| hands.may_connect(**ip, call.policy));
     let mut pause = pin!(tokio::time::sleep(hands.fetch.attempt_delay));
     let mut first_failure = None;
@@ -83,13 +84,13 @@ async fn race(hands: &Hands, call: &Call<'_>) -> Result<Line, Failure> {
                     line = Some(connected);
                     false
                 }
-                // Two at once: the one before it was asked for first.
+                // Two at once: the earlier one wins.
                 (Some(_), Poll::Ready(Ok(_))) => false,
             });
             if let Some(line) = line {
                 return Poll::Ready(Ok(line));
             }
-            // Polled last, so that it wakes this task again while there is anything left to try.
+            // Polled last, so that it wakes this task again while there is an address left to try.
             if !attempts.is_empty() && pause.as_mut().poll(context).is_pending() {
                 return Poll::Pending;
             }
@@ -108,7 +109,7 @@ async fn race(hands: &Hands, call: &Call<'_>) -> Result<Line, Failure> {
     .await
 }
 
-/// Connects to `ip`, which may be connected to.
+/// Connects to `ip`, which the policy allows.
 async fn attempt(hands: &Hands, call: &Call<'_>, ip: IpAddr, turn: Option<Turn>) -> Result<Line, Failure> {
     let socket = hands.sources.socket(ip).map_err(|_| Failure::ConnectFailed)?;
     let connect_by = call.deadline.min(ring::now() + hands.fetch.connect_timeout);
@@ -137,14 +138,14 @@ fn failure_of(error: &io::Error) -> Failure {
     }
 }
 
-/// Further attempts that may be under way at once on a shard; beyond that a fetch keeps to its first address.
+/// Further attempts that may be in flight at once on a shard; beyond that a fetch only uses its first address.
 pub const FURTHER_MAX: usize = 64;
 
-/// Where turns at further addresses come from.
+/// Grants claims on further addresses.
 pub(super) struct Turns {
     ledger: Arc<Ledger>,
     under_way: Rc<Cell<usize>>,
-    /// What an exchange leaves behind at an address; zero: no turns are kept.
+    /// The delay that an exchange leaves behind at an address; zero: no claims are kept.
     pause: Duration,
 }
 
@@ -157,7 +158,7 @@ impl Turns {
         Turns { ledger, ..self }
     }
 
-    /// The turn at `ip`, if it is free, for what `call` is for. The caller's own turn covers what shares its key.
+    /// A claim on `ip` for `call`, if it is free. The caller's own claim covers addresses with the same key.
     fn take(&self, ip: IpAddr, call: &Call<'_>) -> Option<Turn> {
         if self.under_way.get() >= FURTHER_MAX {
             return None;
@@ -173,21 +174,21 @@ impl Turns {
     }
 }
 
-/// A turn at an address; dropped, it is over.
+/// A claim on an address; dropping it releases it.
 pub(super) struct Turn {
     _held: Option<Held>,
     permit: Option<Permit>,
 }
 
 impl Turn {
-    /// The attempt is over: its connection is the fetch's only one.
+    /// The attempt is done: its connection is the fetch's only one.
     fn connected(mut self) -> Turn {
         self.permit = None;
         self
     }
 }
 
-/// Leave for one of the further attempts under way.
+/// A permit for one of the further attempts in flight.
 struct Permit(Rc<Cell<usize>>);
 
 impl Drop for Permit {
@@ -236,7 +237,7 @@ mod tests {
         Call { first: at(1), others, port, policy: PrivateAddresses::LoopbackOnly, deadline }
     }
 
-    /// A port that nobody listens at but those who are asked to.
+    /// A port at which only the listeners under test listen.
     fn listeners(lasts: &[u8]) -> (u16, Vec<TcpListener>) {
         for _ in 0..50 {
             let port = TcpListener::bind((at(200), 0)).and_then(|it| it.local_addr()).expect("a free port").port();
@@ -248,7 +249,7 @@ mod tests {
         panic!("no port is free at all addresses");
     }
 
-    /// A listener at `addr` that answers no connection request: its queue is full.
+    /// A listener at `addr` that answers no connection request: its backlog is full.
     fn tarpit(addr: SocketAddr) -> (tokio::net::TcpListener, Vec<std::io::Result<TcpStream>>) {
         let socket = tokio::net::TcpSocket::new_v4().expect("socket");
         socket.set_reuseaddr(true).expect("option");
@@ -258,7 +259,7 @@ mod tests {
         (listener, fill)
     }
 
-    /// Connection requests to `addr` that are under way on this machine: state 02 of /proc/net/tcp.
+    /// Connection requests to `addr` that are in flight on this machine: state 02 of /proc/net/tcp.
     fn requests_under_way(addr: SocketAddr) -> usize {
         let IpAddr::V4(ip) = addr.ip() else { return 0 };
         let to = format!(" {:08X}:{:04X} 02 ", u32::from_ne_bytes(ip.octets()), addr.port());
@@ -280,7 +281,7 @@ mod tests {
                 assert_eq!(hands.deadlines.live(), 1, "the winner's guard alone");
                 assert_eq!((hands.counters.connects.get(), hands.counters.further_connects.get()), (2 * round, round));
                 drop(line);
-                // What is given back at an address leaves its delay behind.
+                // A released claim leaves its delay behind at the address.
                 tokio::time::sleep(hands.turns.pause + Duration::from_millis(5)).await;
             }
             assert_eq!((hands.deadlines.live(), hands.turns.under_way.get()), (0, 0));
@@ -300,17 +301,17 @@ mod tests {
         Runtime::new(64).expect("io_uring").block_on(async {
             let (port, live) = listeners(&[4]);
             let ledger = Arc::new(Ledger::new(1 << 16));
-            // Its turns would be passed over otherwise: they follow each other at once.
+            // Its claims would be skipped otherwise: they follow each other immediately.
             let hands = hands(&ledger, |config| config.politeness.ip_delay = Duration::ZERO);
             let others = [at(2), at(3), at(4), at(5)];
             let line = dial(&hands, &call(&others, port)).await.map_err(|_| "failed").expect("the fourth answers");
             assert_eq!((line.ip, hands.counters.connects.get()), (at(4), 4));
             drop((line, live));
-            // The first is refused, the others are nowhere.
+            // The first is refused, the others are unreachable.
             let elsewhere = ["::1".parse().expect("address"), at(3)];
             assert_eq!(dial(&hands, &call(&elsewhere, port)).await.err(), Some(Failure::ConnectRefused));
             assert_eq!((hands.deadlines.live(), hands.counters.connects.get()), (0, 7));
-            // No place for a further attempt: the first address is all there is.
+            // No permit for a further attempt is left: only the first address is tried.
             let places: Vec<_> = (0..FURTHER_MAX).map_while(|_| hands.turns.take(at(9), &call(&[], port))).collect();
             assert_eq!((places.len(), hands.turns.under_way.get()), (FURTHER_MAX, FURTHER_MAX));
             assert_eq!(dial(&hands, &call(&others, port)).await.err(), Some(Failure::ConnectRefused));
@@ -332,7 +333,7 @@ mod tests {
             let others = [others[0], at(2)];
             let line = dial(&hands, &call(&others, port)).await.map_err(|_| "failed").expect("the last answers");
             assert_eq!((line.ip, hands.counters.connects.get()), (at(2), 3));
-            // Nor is a way around one: who answers with such an address first is asked nowhere.
+            // Nor is a way around one: if such an address comes first, nothing is connected to.
             let bad = Call { first: others[0], ..call(&others[1..], port) };
             assert_eq!(dial(&hands, &bad).await.err(), Some(Failure::AddressForbidden));
             assert_eq!(hands.counters.connects.get(), 3);
@@ -353,7 +354,7 @@ mod tests {
             assert_eq!(claim(at(3)), Err(None), "as long as the line is used");
             drop(line);
             assert!(matches!(claim(at(3)), Err(Some(free)) if free > ring::now()), "and then the delay");
-            // Both have had their turn now.
+            // Both have had their claim now.
             assert_eq!(dial(&hands, &call(&others, port)).await.err(), Some(Failure::ConnectRefused));
             assert_eq!(hands.counters.connects.get(), 3);
         });

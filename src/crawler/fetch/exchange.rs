@@ -1,11 +1,11 @@
 //! One exchange: connect or reuse, handshake, send, receive.
 //!
-//! Decides: connect, handshake and first byte have their own timeouts, all under one whole deadline, all
-//! kept by one guard that moves from stage to stage, and from byte to byte of a body that has a pace to keep.
-//! A kept connection that breaks before a response byte was closed by its peer meanwhile: the request goes
-//! out once more on a new connection and nothing is counted against the host (RFC 9112 section 9.3.1).
-//! Invariants: a connection is kept only after a whole response, with nothing behind it, under a deadline
-//! that has not passed.
+//! Decides: connect, handshake and first byte have their own timeouts, all under one whole deadline. One guard
+//! enforces all of them: it moves from stage to stage, and from byte to byte of a body that must keep a pace. If a
+//! kept connection breaks before a response byte, its peer had closed it in the meantime: the request is sent again
+//! on a new connection, and nothing counts against the host (RFC 9112 section 9.3.1).
+//! Invariants: a connection is kept only after a whole response, with nothing after it, under a deadline that has not
+//! passed.
 //! Limits: the retry happens under the same whole deadline.
 
 use std::net::IpAddr;
@@ -30,11 +30,11 @@ use ringcrawl_url::{Scheme, is_bad_port};
 
 pub(super) async fn run(hands: &Rc<Hands>, job: &FetchJob, memory: &BodyHold) -> Result<Transaction, Failure> {
     let ip = job.addr.ok_or(Failure::DnsNotFound)?;
-    // A stand-in is no address: what the proxy finds for the name is the proxy's to judge.
+    // A placeholder is not an address: the proxy decides about the address that it finds for the name.
     let is_stand_in = hands.proxy.as_ref().is_some_and(|proxy| proxy.stand_in(job.url.host()) == Some(ip));
     let mut policy = hands.fetch.private_addresses;
     if !is_stand_in && !hands.may_connect(ip, policy) {
-        // Looked up here alone: hardly anybody's address is forbidden.
+        // Looked up only here: forbidden addresses are very rare.
         if policy == PrivateAddresses::LoopbackOnly || !hands.lines.terms_of(job.url.host()).is_mine {
             hands.say(job.id, &forbidden(ip, policy));
             return Err(Failure::AddressForbidden);
@@ -85,10 +85,10 @@ pub(super) async fn run(hands: &Rc<Hands>, job: &FetchJob, memory: &BodyHold) ->
     })
 }
 
-/// How talking over a connection ended without a response.
+/// How the use of a connection ended without a response.
 enum Ended {
     Failed(Failure),
-    /// The connection had been kept and was closed meanwhile: the request, unanswered.
+    /// The connection had been kept and was closed in the meantime: the unanswered request.
     Stale(Vec<u8>),
 }
 
@@ -100,12 +100,12 @@ struct Fetch<'a> {
     begun: Instant,
     /// Of the whole exchange.
     deadline: Instant,
-    /// It has less time than it may have.
+    /// It has less time than the maximum.
     is_hurried: bool,
     /// Which addresses it may connect to.
     policy: PrivateAddresses,
     timings: Timings,
-    /// The turn at `ip`, when it is not the job's own address.
+    /// The claim on `ip`, if it is not the job's own address.
     turn: Option<Turn>,
     memory: &'a BodyHold,
 }
@@ -121,7 +121,7 @@ impl Fetch<'_> {
         let to_proxy = proxy.and_then(|proxy| proxy.authorization());
         let mut signer = hands.signer.as_ref().map(|signer| signer.borrow_mut());
         let signed = signer.as_mut().and_then(|signer| signer.fields(&job.url, self.started));
-        // An answer in another format than its own is no robots.txt.
+        // A response in another format than its own is no robots.txt.
         let accept = (job.kind == JobKind::Page).then_some(hands.accept.as_bytes());
         let fields = [
             ("Accept", accept),
@@ -139,12 +139,12 @@ impl Fetch<'_> {
         if proxy.is_some() { request.to_proxy_bytes() } else { request.to_bytes() }
     }
 
-    /// Whether a connection to the host can still be of use when its rest is over.
+    /// Whether a connection to the host can still be useful when the host's delay ends.
     fn may_keep(&self) -> bool {
         self.job.rest < self.hands.fetch.idle_timeout
     }
 
-    /// The request as it may be kept.
+    /// The request in the form in which it may be stored.
     fn as_stored(&self, request: Vec<u8>) -> Vec<u8> {
         match self.hands.logins.is_empty() && self.hands.proxy.is_none() {
             true => request,
@@ -164,7 +164,7 @@ impl Fetch<'_> {
                 policy: self.policy,
                 deadline: self.deadline,
             },
-            // The peer behind it was judged before.
+            // The peer behind it was checked before.
             Some(proxy) => Call {
                 first: proxy.addr.ip(),
                 others: &[],
@@ -213,7 +213,7 @@ impl Fetch<'_> {
                 }
                 let expired = self.expired(&guard, Failure::TlsTimeout);
                 let failure = match broken {
-                    // Our own want of memory: it does not count as a try.
+                    // Our own lack of memory: it does not count as a try.
                     Broken::Crowded => Failure::Aborted,
                     Broken::Tls(error) => expired.unwrap_or_else(|| {
                         let failure = tls::failure_of(&error);
@@ -277,7 +277,7 @@ impl Fetch<'_> {
             jar.borrow_mut().store(&self.job.url, &concluded.response.headers, self.started);
         }
         let tls = connection.tls_info().cloned();
-        // A server may answer before it has read all, and close then: what it said counts.
+        // A server may answer before it has read everything, and then close: its answer counts.
         let (request, is_asked) = connection.asked();
         let keep =
             is_asked && self.may_keep() && matches!(&result, Ok(concluded) if concluded.keep) && !guard.is_expired();
@@ -322,7 +322,8 @@ impl Fetch<'_> {
             let needed = answer.memory_after(RECEIVED_BYTES_MAX);
             let is_body = answer.has_head();
             if !self.memory.has(needed) && !self.wait_for_room(needed, guard, is_body.then_some(&mut pace)).await {
-                // Before the head nothing is known of the peer; behind it the deadline may have passed meanwhile.
+                // Before the head nothing is known about the peer; after it the deadline may have passed in the
+                // meantime.
                 answer.is_crowded_out = !is_body || !guard.is_expired();
                 return None;
             }
@@ -339,7 +340,7 @@ impl Fetch<'_> {
                 if before == 0 {
                     self.timings.first_byte = now.since(asked);
                 }
-                // The head may take until the deadline, its body has a pace to keep.
+                // The head may take until the deadline; the body must keep its pace.
                 let too_slow = if answer.has_head() { pace.came(now, came) } else { Instant::NEVER };
                 guard.set(self.deadline.min(too_slow));
             }
@@ -361,8 +362,8 @@ impl Fetch<'_> {
         }
     }
 
-    /// Waits for memory of `needed` bytes; `false` when there is none. A body has a `pace`, and its peer is not to blame for the
-    /// time that this takes.
+    /// Waits for memory of `needed` bytes; returns `false` if there is none. A body has a `pace`; its peer is not to
+    /// blame for the time that this takes.
     async fn wait_for_room(&mut self, needed: usize, guard: &Guard, pace: Option<&mut Pace>) -> bool {
         if pace.is_some() {
             guard.set(self.deadline);
@@ -390,7 +391,7 @@ impl Fetch<'_> {
             })?;
         // RFC 9110 section 15.5.8: this is the proxy's own answer, whatever the page is.
         match concluded.response.status {
-            // It is tried again with all the time that it may have.
+            // It is tried again with the maximum time.
             _ if self.is_hurried && concluded.is_late => Err(Silence::Final(Failure::Hurried)),
             407 if self.hands.proxy.as_ref().is_some_and(|proxy| proxy.takes_whole(&self.job.url)) => {
                 Err(Silence::Final(Failure::ProxyRefused))
@@ -399,7 +400,7 @@ impl Fetch<'_> {
         }
     }
 
-    /// The peer's address, unless the proxy found it.
+    /// The peer's address, unless the proxy resolved it.
     fn known_ip(&self) -> Option<IpAddr> {
         let hidden = self.hands.proxy.as_ref().is_some_and(|proxy| proxy.hides_address(&self.job.url));
         (!hidden).then_some(self.ip)
@@ -415,7 +416,7 @@ impl Fetch<'_> {
     }
 }
 
-/// Why an address is not connected to, and what would let it be.
+/// Why an address is not connected to, and which setting would allow it.
 fn forbidden(ip: IpAddr, policy: PrivateAddresses) -> String {
     match policy {
         PrivateAddresses::LoopbackOnly => {
@@ -429,10 +430,10 @@ fn forbidden(ip: IpAddr, policy: PrivateAddresses) -> String {
     }
 }
 
-/// Bytes of memory of a response that is over.
+/// Bytes of memory of a complete response.
 fn memory_of(response: &http::Response) -> usize {
     response.head_bytes.len() * 3 + response.body.capacity()
 }
 
-/// What one receive brings at most: a block, and what TLS had of a record before it.
+/// What one receive brings at most: a block, and what TLS had of a record before.
 const RECEIVED_BYTES_MAX: usize = BLOCK_BYTES + (18 << 10);

@@ -1,15 +1,16 @@
 //! Exchanges that may be told to end before their deadline.
 //!
-//! Decides: an exchange is told by its guard, while it waits for the response: connecting and handshakes have timeouts of
-//! their own, which are short. One that is told meanwhile ends when it begins to wait.
-//! Invariants: a job is known from the beginning of its exchange to the end; a guard lives as long as its slot is noted.
+//! Decides: an exchange ends through its guard, while it waits for the response: connecting and handshakes have short
+//! timeouts of their own. An exchange that is told to end before that ends when it starts to wait.
+//! Invariants: a job is known from the beginning of its exchange to the end; a guard lives as long as its slot is
+//! noted.
 
 use std::cell::RefCell;
 
 use ringcrawl_base::IntMap;
 use ringcrawl_ring::{Deadlines, Guard};
 
-/// Those in flight.
+/// Jobs in flight.
 #[derive(Default)]
 pub struct Hurries {
     jobs: RefCell<IntMap<Told>>,
@@ -17,7 +18,7 @@ pub struct Hurries {
 
 #[derive(Default)]
 struct Told {
-    /// That of the guard under which it waits for a response.
+    /// The slot of the guard under which it waits for a response.
     slot: Option<usize>,
     is_told: bool,
 }
@@ -35,7 +36,7 @@ impl Hurries {
         Entered { hurries: self, job }
     }
 
-    /// `job` waits under `guard`, not long if it was told before.
+    /// `job` waits under `guard`; its wait ends at once if it was already told to end.
     pub fn begin(&self, job: u64, guard: &Guard, deadlines: &Deadlines) {
         if let Some(told) = self.jobs.borrow_mut().get_mut(&job) {
             told.slot = Some(guard.slot());
@@ -45,7 +46,7 @@ impl Hurries {
         }
     }
 
-    /// `job` does not wait any more; whether it was told to end.
+    /// `job` does not wait any more; returns whether it was told to end.
     pub fn end(&self, job: u64) -> bool {
         self.jobs.borrow_mut().get_mut(&job).is_some_and(|told| {
             told.slot = None;

@@ -1,16 +1,17 @@
 //! The hands: one fetch from `FetchJob` to response, on the shard's own runtime.
 //!
-//! Decides: which timeouts apply when, which connection is used, what a broken connection means. One short
-//! async function per job; what waits between jobs is the frontier's.
+//! Decides: which timeouts apply when, which connection is used, what a broken connection means. Each job is one
+//! short async function; what waits between jobs belongs to the frontier.
 //! Why so: everything that may wait stands in one place and under one deadline, so no fetch can hang.
 //!
-//! Invariants: `exchange` ends two ticks of the shard's timer after its deadline, or 0.3 s where it waits for memory; memory for receiving is
-//! bounded by the pool of blocks, connections by `fetch.in_flight_max` (the caller's promise) and
-//! `fetch.idle_connections_max`; no address but the proxy's is connected to that `fetch.private_addresses` forbids;
-//! nothing here takes a lock on a page's path but rustls's two, of tickets and of chains, one each per shard and never contended.
+//! Invariants: `exchange` ends two ticks of the shard's timer after its deadline, or 0.3 s after it where it waits
+//! for memory. Memory for receiving is bounded by the pool of blocks, connections by `fetch.in_flight_max` (the
+//! caller's promise) and `fetch.idle_connections_max`. Except for the proxy's address, it connects to no address that
+//! `fetch.private_addresses` forbids. On a page's path it takes only the two locks of rustls, for tickets and for
+//! chains; each is one per shard and never contended.
 //! Limits: HTTP/1.1 GET.
-//! Leaves to others: decoding, scanning and storing the response, and making its `Outcome` (the caller);
-//! politeness and retries (the frontier); how long addresses are used (the frontier, by their TTL).
+//! Leaves to others: decoding, scanning and storing the response, and making its `Outcome` (the caller); politeness
+//! and retries (the frontier); how long addresses are used (the frontier, by their TTL).
 
 mod address;
 mod answer;
@@ -57,21 +58,21 @@ pub use tls::TlsClient;
 /// One receive block: two TLS records at their largest (RFC 8446 section 5.1), most pages in a few reads.
 const BLOCK_BYTES: usize = 32 * 1024;
 
-/// As many as are filled between two looks of a busy shard; more peers than that who send at one time take turns.
+/// As many as are filled between two looks of a busy shard; if more peers send at one time, they take turns.
 const BLOCKS_MAX: usize = 256;
 
-/// What one shard fetches with. Made on the shard's thread, used inside its runtime.
+/// What one shard fetches with. Created on the shard's thread, used inside its runtime.
 pub struct Hands {
     fetch: config::Fetch,
     limits: http::Limits,
     robots_limits: http::Limits,
     agent_ua: String,
     from: String,
-    /// Signs requests, where there is a key.
+    /// Signs requests, if there is a key.
     signer: Option<RefCell<Signer>>,
-    /// What Authorization says, by origin.
+    /// The values of Authorization, by origin.
     logins: BTreeMap<String, String>,
-    /// Cookies, where they are wanted.
+    /// Cookies, if enabled.
     jar: Option<RefCell<http::Jar>>,
     sources: source::Sources,
     proxy: Option<proxy::Proxy>,
@@ -82,48 +83,48 @@ pub struct Hands {
     buffers: BufferPool,
     bodies: BodyMemory,
     deadlines: Deadlines,
-    /// Media types that pages are asked for in.
+    /// The media types that page requests accept.
     accept: String,
-    /// Content codings that servers may choose from.
+    /// The content codings that requests accept.
     codings: &'static str,
     hurries: hurries::Hurries,
     own_addresses: own_addresses::OwnAddressesSeen,
     turns: dial::Turns,
-    /// What more is known of failures that have not been taken, by their jobs.
+    /// Details of failures that have not been taken, by job.
     words: RefCell<HashMap<u64, Box<str>>>,
-    /// Hosts of the operator's own.
+    /// The operator's own hosts.
     lines: config::HostLines,
     counters: Rc<Counters>,
 }
 
-/// What the hands count; one thread's, read by the shard when it reports.
+/// Counters of the hands; they belong to one thread, and the shard reads them when it reports.
 #[derive(Debug, Default)]
 pub struct Counters {
     /// Connections made.
     pub connects: Cell<u64>,
-    /// Those of them to a further address, beside or after the first.
+    /// Those of them to a further address, in parallel with the first or after it.
     pub further_connects: Cell<u64>,
     /// TLS handshakes completed.
     pub handshakes: Cell<u64>,
-    /// Those of them that took up an earlier session.
+    /// Those of them that resumed an earlier session.
     pub resumed: Cell<u64>,
     /// Those of them that did not, with a chain of certificates that was remembered as verified.
     pub chains_recognized: Cell<u64>,
     /// Requests sent over a connection that had been kept.
     pub reuses: Cell<u64>,
-    /// Kept connections that turned out to be closed, so that a new one was made.
+    /// Kept connections that turned out to be closed and were replaced.
     pub stale_reuses: Cell<u64>,
-    /// Bytes received, TLS taken off.
+    /// Bytes received, without TLS.
     pub received_bytes: Cell<u64>,
 }
 
-/// Why there are no hands: the configuration asks for what is not there.
+/// Why there are no hands: the configuration asks for something unavailable.
 #[derive(Debug, thiserror::Error)]
 pub enum HandsError {
     /// `tls.ca_files`
     #[error("tls.ca_files: {path}: {why}", path = .0.display(), why = .1)]
     CaFile(PathBuf, String),
-    /// rustls will not have the configuration.
+    /// rustls does not accept the configuration.
     #[error("TLS: {0}")]
     Tls(String),
     /// `dns.servers`
@@ -138,13 +139,13 @@ pub enum HandsError {
     /// `fetch.source_addresses`, `fetch.source_ports`
     #[error("fetch.{0}")]
     Source(String),
-    /// The kernel does not register memory for what is received, or this thread has no ring.
+    /// The kernel does not register memory for receiving, or this thread has no ring.
     #[error("blocks to receive into: {0}")]
     Blocks(std::io::Error),
 }
 
-/// Tries what the configuration names and hands cannot do without: the files of `tls.ca_files`, the addresses of
-/// `fetch.source_addresses`, the proxy's name, the key that requests are signed with.
+/// Tries what the configuration names and the hands require: the files of `tls.ca_files`, the addresses of
+/// `fetch.source_addresses`, the proxy's name, the key that signs requests.
 pub fn check(config: &Config) -> Result<(), HandsError> {
     signer(config)?;
     source::Sources::new(&config.fetch)?;
@@ -187,7 +188,7 @@ impl Hands {
             deadlines: Deadlines::new(),
             accept: config.http.accept.clone(),
             codings: match config.store.body {
-                // Archives are replayed by tools that do not know zstd (RFC 8878) as a content coding.
+                // Archives are replayed by tools that do not support zstd (RFC 8878) as a content coding.
                 StoredBody::AsReceived => "br, gzip",
                 StoredBody::Decoded => "zstd, br, gzip",
             },
@@ -202,19 +203,20 @@ impl Hands {
         })
     }
 
-    /// The same hands, which take turns at addresses by `ledger` with those of other shards; without this they share
-    /// nothing with anybody.
+    /// The same hands, which take claims on addresses in `ledger`, shared with other shards; without this they share
+    /// nothing.
     pub fn sharing(self, ledger: Arc<Ledger>) -> Hands {
         Hands { turns: self.turns.at(ledger), ..self }
     }
 
-    /// The same hands, of which bodies that are not worked off hold `bytes_max` bytes at most, beyond what each fetch may
-    /// hold; without this they have no bound but those of single bodies.
+    /// The same hands; the unprocessed bodies of these hold at most `bytes_max` bytes, beyond what each fetch may
+    /// hold. Without this only single bodies have a limit.
     pub fn holding(self, bytes_max: u64) -> Hands {
         Hands { bodies: BodyMemory::new(bytes_max), ..self }
     }
 
-    /// The same hands, which remember at most `bytes_max` bytes of signatures; without this, as many as all shards together.
+    /// The same hands, which remember at most `bytes_max` bytes of signatures; without this, as many as all shards
+    /// together.
     pub fn holding_signatures(self, bytes_max: u64) -> Hands {
         if let Some(signer) = &self.signer {
             signer.borrow_mut().hold(bytes_max);
@@ -232,7 +234,7 @@ impl Hands {
         allowed(addr, policy) && !(policy == PrivateAddresses::Deny && self.own_addresses.contains(addr))
     }
 
-    /// How many name servers there are to ask.
+    /// The number of name servers.
     pub fn name_servers(&self) -> usize {
         self.name_servers.len()
     }
@@ -246,24 +248,24 @@ impl Hands {
         answer
     }
 
-    /// What more is known of how the job, or the last query of the lookup, has failed.
+    /// Details of how the job, or the last query of the lookup, has failed.
     pub fn take_words(&self, job: u64) -> Option<Box<str>> {
         self.words.borrow_mut().remove(&job)
     }
 
     fn say(&self, job: u64, words: &str) {
-        // A server chooses some of them: the algorithm of its certificate, kilobytes long.
+        // A server chooses some of the text: the algorithm of its certificate, kilobytes long.
         let words: String = words.chars().take(DETAIL_CHARS_MAX).collect();
         self.words.borrow_mut().insert(job, words.into());
     }
 
-    /// Fetches the job's URL from the job's address, by the job's deadline. Not to be dropped before its
-    /// end: let the deadline do that.
+    /// Fetches the job's URL from the job's address, by the job's deadline. Do not drop it before its end: let the
+    /// deadline end it.
     pub async fn exchange(self: &Rc<Self>, job: &FetchJob) -> Result<Transaction, Failure> {
         self.exchange_within(job, &self.hold(job)).await
     }
 
-    /// The same, with a hold on the memory of what comes: the caller keeps it until that is worked off.
+    /// The same, with a hold on the memory of the response: the caller keeps it until the response is processed.
     pub async fn exchange_within(self: &Rc<Self>, job: &FetchJob, hold: &BodyHold) -> Result<Transaction, Failure> {
         let result = exchange::run(self, job, hold).await;
         if result.is_ok() {
@@ -280,7 +282,7 @@ impl Hands {
         self.hurries.hurry(job, &self.deadlines);
     }
 
-    /// Ends what is in flight, whatever its deadline: nobody wants it any more.
+    /// Ends all exchanges in flight, whatever their deadlines: they are no longer needed.
     pub fn abandon(&self) {
         self.deadlines.end_all();
     }
@@ -295,7 +297,7 @@ impl Hands {
         self.bodies.hold(false)
     }
 
-    /// What has been counted since the start.
+    /// The counters since the start.
     pub fn counters(&self) -> &Rc<Counters> {
         &self.counters
     }

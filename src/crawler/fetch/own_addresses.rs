@@ -1,7 +1,8 @@
 //! The addresses of this machine, which a crawl must not fetch from: what listens there may trust its neighbours.
 //!
-//! Decides: all shards share one list, which the housekeeping thread replaces now and then, as addresses come and go. Each
-//! shard keeps what it read last, and reads anew when there is another list and nobody holds the lock: none ever waits.
+//! Decides: all shards share one list, which the housekeeping thread replaces now and then, as addresses come and go.
+//! Each shard keeps what it read last, and reads again when the list has changed and no other thread holds the lock:
+//! none ever waits.
 //! Invariants: an address that carries an IPv4 address (NAT64, 6to4) is this machine's if that one is.
 //! Leaves to others: what the addresses are (`ring`), when the list is replaced (`boot`).
 
@@ -17,7 +18,7 @@ use ringcrawl_url::carried_v4;
 pub struct OwnAddresses {
     /// Sorted.
     list: Mutex<Arc<[IpAddr]>>,
-    /// Counts the lists.
+    /// The number of lists so far.
     version: AtomicU64,
 }
 
@@ -80,7 +81,7 @@ mod tests {
         assert_eq!(is_own("93.184.216.34 2606:2800:220::1 ::ffff:93.184.216.34"), [true; 3]);
         assert_eq!(is_own("64:ff9b::93.184.216.34 2002:5db8:d822::1"), [true; 2]);
         assert_eq!(is_own("93.184.216.35 2606:2800:220::2 64:ff9b::93.184.216.35 2002:5db8:d823::1"), [false; 4]);
-        // While it is being replaced the last one holds.
+        // While it is being replaced the last one is used.
         shared.set(vec![]);
         let held = shared.list.lock().expect("free");
         assert_eq!(is_own("93.184.216.34"), [true]);

@@ -1,20 +1,20 @@
-//! Whether a body comes fast enough.
+//! Whether a body arrives fast enough.
 //!
-//! Decides: a body has `fetch.rate_grace` of time to spend; waiting spends it, and each byte earns what it takes at
-//! `fetch.rate_min`. Never is there more to spend than the grace, so a fast start buys no endless end: who stops is cut
-//! after one grace, who is a little too slow later. The moment at which all is spent is the guard's next deadline, so a
-//! fetch needs no timer of its own.
-//! Invariants: a body whose every grace brings `rate_min` bytes a second, in one piece or in many, is never cut.
+//! Decides: a body has a credit of `fetch.rate_grace`. Waiting spends it, and each byte earns the time that it takes
+//! at `fetch.rate_min`. The credit never exceeds the grace, so a fast start does not buy an endless transfer: a peer
+//! that stops is cut after one grace, a peer that is a little too slow is cut later. The moment at which the credit
+//! is spent is the guard's next deadline, so a fetch needs no timer of its own.
+//! Invariants: a body that brings `rate_min` bytes a second in every grace, in one piece or in many, is never cut.
 //! Leaves to others: the head, which has its own timeouts, and the whole deadline (`exchange`).
 
 use ringcrawl_base::time::{Duration, Instant};
 
-/// One body's pace; plain.
+/// One body's pace, without a clock.
 pub(super) struct Pace {
-    /// Bytes a second; 0: any pace will do.
+    /// Bytes a second; 0: any pace is accepted.
     rate_min: u64,
     grace: Duration,
-    /// When all is spent; `None` before the body began.
+    /// When the credit is used up; `None` before the body began.
     spent_at: Option<Instant>,
 }
 
@@ -23,7 +23,7 @@ impl Pace {
         Pace { rate_min, grace, spent_at: None }
     }
 
-    /// `bytes` of the body came at `now`: when it is too slow, should nothing more come until then.
+    /// `bytes` of the body arrived at `now`; returns when it is too slow, if nothing more arrives by then.
     pub(super) fn came(&mut self, now: Instant, bytes: u64) -> Instant {
         if self.rate_min == 0 {
             return Instant::NEVER;

@@ -1,10 +1,10 @@
 //! Connections kept alive between two requests.
 //!
-//! Decides: a connection is kept under scheme, host, port and address together: another host on the same
-//! address gets its own, since servers may mix up names; the newest is used first, the oldest closed first.
-//! Invariants: never more than `count_max`; none is given out that has been closed, has bytes waiting, or
-//! has been idle longer than `idle_max`; idle ones are closed about when their time is over, without a call.
-//! Limits: a peer may close between the check and the request: the exchange then tries once more.
+//! Decides: a connection is kept under scheme, host, port and address together: another host on the same address gets
+//! its own, since servers may mix up names. The newest is used first, the oldest closed first.
+//! Invariants: never more than `count_max`; none is given out that has been closed, has bytes waiting, or has been
+//! idle longer than `idle_max`. Idle ones are closed about when their time is up, without a call.
+//! Limits: a peer may close between the check and the request: the exchange then tries again.
 
 use std::cell::RefCell;
 use std::collections::hash_map::RandomState;
@@ -20,7 +20,7 @@ use ringcrawl_base::time::{Duration, Instant};
 use ringcrawl_ring as ring;
 use ringcrawl_url::{Scheme, Url};
 
-/// Who a connection is to.
+/// The peer of a connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Peer {
     host: Box<str>,
@@ -75,7 +75,8 @@ impl Pool {
         }
     }
 
-    /// What to do when receive blocks run out: a kept connection on which something came holds one, and serves nobody.
+    /// What to do when receive blocks run out: an idle connection that has received something holds a block that
+    /// serves no fetch.
     pub(super) fn closing_noisy(&self) -> impl Fn() + 'static {
         let idle = Rc::downgrade(&self.idle);
         move || {
@@ -91,7 +92,7 @@ impl Pool {
     }
 }
 
-/// Closes what has been idle for too long; ends when nothing is left.
+/// Closes connections that have been idle for too long; ends when none is left.
 async fn sweep(idle: Weak<RefCell<IdleList<Box<Connection>>>>, idle_max: Duration) {
     let pause = (idle_max / 4).clamp(Duration::from_millis(20), Duration::from_secs(1));
     loop {
@@ -113,14 +114,14 @@ async fn sweep(idle: Weak<RefCell<IdleList<Box<Connection>>>>, idle_max: Duratio
     }
 }
 
-/// What is kept, by peer and by age; plain. Nodes are linked from the newest to the oldest, and those of one hash
-/// likewise.
+/// Kept connections, by peer and by age, without clocks. Nodes are linked from the newest to the oldest, and those
+/// with the same hash likewise.
 struct IdleList<C> {
     nodes: Vec<Node<C>>,
     free: Vec<usize>,
     /// The newest of those whose peers have the hash.
     by_hash: IntMap<usize>,
-    /// A secret, so that nobody can choose names that meet.
+    /// A secret, so that no site can choose names that collide.
     seed: u64,
     newest: Option<usize>,
     oldest: Option<usize>,
@@ -163,7 +164,7 @@ impl<C> IdleList<C> {
         xxh3_64_with_seed(host.as_bytes(), self.seed)
     }
 
-    /// Gives back what has no room.
+    /// Returns a connection for which there is no room.
     fn put(&mut self, peer: Peer, now: Instant, kept: C) -> Option<C> {
         if self.count_max == 0 {
             return Some(kept);
@@ -289,7 +290,7 @@ mod tests {
         assert!(idle.is_empty() && idle.by_hash.is_empty());
     }
 
-    /// Against a list that is looked through from its end.
+    /// Compared with a list that is searched from its end.
     #[test]
     fn agrees_with_a_slow_twin() {
         let urls: Vec<Url> = ["http://a.test/", "https://a.test/", "http://b.test/", "http://b.test:81/"]

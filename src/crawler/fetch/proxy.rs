@@ -1,14 +1,14 @@
 //! The proxy between the crawler and the web, where there is one.
 //!
-//! Decides: an HTTP proxy gets requests for http pages whole, with the absolute URL, as it must (RFC 9112 section
-//! 3.2.2); a tunnel would be cleaner, but most proxies allow CONNECT to port 443 alone. For https, and by SOCKS5 for
-//! everything, a tunnel is opened first. It leads to the address that was looked up and judged here, or to the name
-//! under `proxy.names = "proxy"`; then a host has a stand-in for its address, of the range that nobody has (RFC 6666),
-//! so that hosts do not share one and wait for each other.
-//! Invariants: what the proxy says before the tunnel is open is bounded, and nothing of it becomes a part of a
-//! response; credentials for the proxy go to the proxy alone.
-//! Limits: one proxy; no TLS to it; its name is looked up once. What a proxy answers to a whole request in its own name
-//! (502, 504) cannot be told from the page's answer, but for 407.
+//! Decides: an HTTP proxy gets requests for http pages whole, with the absolute URL, as RFC 9112 section 3.2.2
+//! requires. A tunnel would be cleaner, but most proxies allow CONNECT only to port 443. For https, and with SOCKS5
+//! for everything, a tunnel is opened first. It leads to the address that was looked up and checked here, or to the
+//! name under `proxy.names = "proxy"`. In that case a host has a placeholder for its address, from the discard range
+//! (RFC 6666), so that hosts do not share an address and wait for each other.
+//! Invariants: what the proxy sends before the tunnel is open is bounded, and no part of it enters a response.
+//! Credentials for the proxy go only to the proxy.
+//! Limits: one proxy; no TLS to it; its name is looked up once. When a proxy answers a whole request in its own name
+//! (502, 504), this cannot be told from the page's answer, except for 407.
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
@@ -30,13 +30,13 @@ pub(super) struct Proxy {
 }
 
 enum Speaks {
-    /// With what Proxy-Authorization says.
+    /// With the value of Proxy-Authorization.
     Http(Option<String>),
     Socks(Option<(String, String)>),
 }
 
 impl Proxy {
-    /// The one that the configuration names. May wait for the system's resolver: at the start alone.
+    /// The configured proxy. May wait for the system's resolver: call it only at the start.
     pub(super) fn new(config: &Config) -> Result<Option<Proxy>, HandsError> {
         let Some(found) = config.proxy.address() else { return Ok(None) };
         let fixed = config.dns.hosts.get(&found.host).and_then(|addrs| addrs.first());
@@ -59,7 +59,7 @@ impl Proxy {
         matches!(self.speaks, Speaks::Http(_)) && url.scheme() == Scheme::Http
     }
 
-    /// What such a request says as Proxy-Authorization.
+    /// The value of Proxy-Authorization for such a request.
     pub(super) fn authorization(&self) -> Option<&str> {
         match &self.speaks {
             Speaks::Http(authorization) => authorization.as_deref(),
@@ -67,7 +67,7 @@ impl Proxy {
         }
     }
 
-    /// What stands for the address of a host that the proxy looks up.
+    /// The placeholder for the address of a host that the proxy looks up.
     pub(super) fn stand_in(&self, host: &str) -> Option<IpAddr> {
         if self.names == ProxyNames::Here || names::literal(host).is_some() {
             return None;
@@ -75,12 +75,12 @@ impl Proxy {
         Some(names::stand_in(host))
     }
 
-    /// Whether the address that `url` is fetched from is not known here.
+    /// Whether the address from which `url` is fetched is unknown here.
     pub(super) fn hides_address(&self, url: &Url) -> bool {
         self.takes_whole(url) || self.stand_in(url.host()).is_some()
     }
 
-    /// Makes `connection`, which is one to the proxy, one to `url`'s host.
+    /// Turns `connection`, which leads to the proxy, into one to `url`'s host.
     pub(super) async fn tunnel(
         &self,
         connection: &mut Connection,
@@ -154,7 +154,7 @@ impl Connect {
         let progress = self.reader.feed(bytes).map_err(|_| Failure::ProxyFailed)?;
         match (self.reader.status(), progress) {
             (None, _) => Ok(Next::Listen),
-            // A web server does not speak first: what follows the head is not from there.
+            // A web server does not speak first: what follows the head is not from it.
             (Some(200..=299), Progress::Done) if self.reader.is_clean() => Ok(Next::Open),
             (Some(502 | 503), _) => Err(Failure::ConnectFailed),
             (Some(504), _) => Err(Failure::ConnectTimeout),
@@ -189,7 +189,7 @@ mod tests {
             let mut bytewise = Connect::new(Limits::default());
             let mut ends = answer.as_bytes().chunks(1).map(|byte| bytewise.hear(byte));
             let first_end = ends.find(|end| *end != Ok(Next::Listen)).unwrap_or(Ok(Next::Listen));
-            // What comes after the end in one piece is noticed, in many it is not there yet.
+            // Bytes after the end are noticed if they arrive in one piece; in many pieces they are not there yet.
             assert!(first_end == expected || answer.ends_with("poison") && first_end == Ok(Next::Open), "{answer:?}");
         }
     }

@@ -1,28 +1,28 @@
-//! SOCKS5 as a client speaks it, without a socket (RFC 1928, RFC 1929).
+//! The client side of SOCKS5, without a socket (RFC 1928, RFC 1929).
 //!
-//! Decides: credentials are offered only where there are some, beside "none", so the proxy chooses. A reply that says no
-//! is the failure that a direct connection would have been, where the RFC has a code for it.
-//! Invariants: the result does not depend on how the bytes are split; no byte can panic; what the proxy may say is
-//! bounded. Nothing may follow the last reply: a web server does not speak first.
-//! Limits: CONNECT alone; names of 255 bytes.
+//! Decides: credentials are offered only if there are any, along with "none", so the proxy chooses. A refusal becomes
+//! the failure that a direct connection would have had, where the RFC has a code for it.
+//! Invariants: the result does not depend on how the bytes are split; no byte can cause a panic; what the proxy may
+//! send is bounded. Nothing may follow the last reply: a web server does not speak first.
+//! Limits: only CONNECT; names of 255 bytes.
 
 use std::net::{IpAddr, SocketAddr};
 
 use ringcrawl_base::Failure;
 
-/// Where the proxy is to connect to.
+/// Where the proxy should connect to.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Destination<'a> {
     Address(SocketAddr),
     Name(&'a str, u16),
 }
 
-/// What is to be done next.
+/// What to do next.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Next {
-    /// To hear more.
+    /// Receive more.
     Listen,
-    /// To say this.
+    /// Send this.
     Say(Vec<u8>),
     /// Nothing: the connection is one to the destination.
     Open,
@@ -50,7 +50,7 @@ const VERSION: u8 = 5;
 const HEARD_BYTES_MAX: usize = 262;
 
 impl Socks {
-    /// A conversation, and what it begins with.
+    /// A conversation, and its first bytes.
     pub(super) fn new(login: Option<&(String, String)>, destination: Destination<'_>) -> (Socks, Vec<u8>) {
         let hello = if login.is_some() { vec![VERSION, 2, 0, 2] } else { vec![VERSION, 1, 0] };
         let login = login.map(|(user, password)| {
@@ -84,7 +84,7 @@ impl Socks {
         (Socks { state: State::Method, heard: Vec::new(), login, request }, hello)
     }
 
-    /// Takes what the proxy said.
+    /// Takes what the proxy sent.
     pub(super) fn hear(&mut self, bytes: &[u8]) -> Result<Next, Failure> {
         self.heard.extend_from_slice(bytes.get(..=HEARD_BYTES_MAX).unwrap_or(bytes));
         if self.heard.len() > HEARD_BYTES_MAX {
@@ -125,7 +125,7 @@ impl Socks {
     }
 }
 
-/// A length and so many bytes; what is longer is cut, and the proxy will not know it.
+/// A length and that many bytes; longer text is cut, and the proxy will not recognize it.
 fn push_text(bytes: &mut Vec<u8>, text: &str) {
     let text = text.as_bytes().get(..255).unwrap_or(text.as_bytes());
     bytes.push(text.len() as u8);
@@ -152,7 +152,7 @@ mod tests {
         Destination::Address(text.parse().expect("address"))
     }
 
-    /// All that is said when the proxy says `heard`, in pieces of `piece` bytes.
+    /// All output when the proxy sends `heard`, in pieces of `piece` bytes.
     fn talk(
         login: Option<(&str, &str)>,
         to: Destination<'_>,

@@ -1,10 +1,9 @@
 //! Sockets before they connect: where they come from, and how large their buffers are.
 //!
-//! Decides: the addresses of `fetch.source_addresses` take turns, those of each family for peers of that family; a peer
-//! of a family that has none there gets what the system chooses. The port is chosen at connect, not at bind, so one
-//! address serves more connections than it has ports, as long as they lead to different peers (ip(7),
-//! IP_BIND_ADDRESS_NO_PORT).
-//! Invariants: what this machine cannot do is told at the start, with the key's name.
+//! Decides: the addresses of `fetch.source_addresses` take turns, those of each family for peers of that family. If a
+//! peer's family has none, the system chooses. The port is chosen at connect, not at bind, so one address serves more
+//! connections than it has ports, as long as they lead to different peers (ip(7), IP_BIND_ADDRESS_NO_PORT).
+//! Invariants: what this machine cannot do is reported at the start, with the key's name.
 
 use std::cell::Cell;
 use std::io;
@@ -14,17 +13,17 @@ use super::HandsError;
 use ringcrawl_config::Fetch;
 use ringcrawl_ring::{Socket, SocketOptions};
 
-/// Makes sockets; one per shard.
+/// Creates sockets; one per shard.
 pub(super) struct Sources {
     v4: Vec<IpAddr>,
     v6: Vec<IpAddr>,
-    /// Whose turn is next, in both families.
+    /// The next address, in both families.
     next: Cell<usize>,
     options: SocketOptions,
 }
 
 impl Sources {
-    /// What the configuration asks for, tried out.
+    /// Checks and takes what the configuration asks for.
     pub(super) fn new(fetch: &Fetch) -> Result<Sources, HandsError> {
         let (v4, v6) = fetch.source_addresses.iter().partition(|ip| ip.is_ipv4());
         let options = SocketOptions {

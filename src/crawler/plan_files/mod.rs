@@ -1,7 +1,7 @@
-//! What a plan wrote, read: the assignment of URLs to shards, and URLs by rank.
+//! Reads what a plan wrote: the assignment of URLs to shards, and URLs by rank.
 //!
-//! Decides: an assignment is what `ringcrawl-lab plan` writes, to the letter; ranks may be another program's.
-//! Limits: memory as the caller gives it; lines as [`ringcrawl_files::lines`] has them.
+//! Decides: an assignment is exactly what `ringcrawl-lab plan` writes; ranks may come from another program.
+//! Limits: memory as the caller gives it; lines as [`ringcrawl_files::lines`] allows.
 
 mod ranks;
 
@@ -12,10 +12,10 @@ use ringcrawl_files::lines::{Lines, LinesError};
 
 pub use ranks::{read_highest, read_ranks};
 
-/// Reads an assignment, which may have `bytes_max` bytes of memory.
+/// Reads an assignment, which may use `bytes_max` bytes of memory.
 ///
 /// # Errors
-/// The first line that is wrong: of another format, an unknown shard, no name, a name that was there before.
+/// The first wrong line: it has another format, an unknown shard, no name, or a name that occurred before.
 pub fn read_vector(path: &Path, bytes_max: u64) -> Result<Vector, LinesError> {
     let mut lines = Lines::open(path)?;
     let head = lines.next()?.unwrap_or_default().to_owned();

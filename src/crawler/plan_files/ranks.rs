@@ -1,7 +1,8 @@
-//! Ranks of URLs, as `ringcrawl-lab plan` writes them: a line each of a number, a tab and a URL.
+//! Ranks of URLs, as `ringcrawl-lab plan` writes them: one line each of a number, a tab and a URL.
 //!
-//! Decides: any number is a rank, whoever computed it, but for NaN, which has no order. A URL is taken in the crawler's own form.
-//! The file is read twice: first all lines are checked and counted, so that memory is asked for once.
+//! Decides: any number is a rank, whichever program computed it, except NaN, which has no order. URLs are in the
+//! crawler's own form. The file is read twice: first all lines are checked and counted, so that memory is allocated
+//! once.
 //! Limits: as many URLs as the caller has room for.
 
 use std::cmp::{Ordering, Reverse};
@@ -11,10 +12,11 @@ use std::path::Path;
 use ringcrawl_files::lines::{Lines, LinesError};
 use ringcrawl_url::Url;
 
-/// What `key` makes of each URL of the file at `path`, with its rank; of as many URLs at most as `room` says, and why.
+/// The results of `key` for each URL of the file at `path`, with its rank; for at most as many URLs as `room` allows,
+/// with the reason.
 ///
 /// # Errors
-/// The file, or its first line that is wrong.
+/// The file, or its first wrong line.
 pub fn read_ranks(
     path: &Path,
     (urls_max, why): (u64, &str),
@@ -46,12 +48,13 @@ pub fn read_ranks(
     Ok(ranks)
 }
 
-/// What `key` makes of the `most` URLs of the file at `path` that have the highest ranks, of equal ones the first; all lines are checked.
+/// The results of `key` for the `most` URLs of the file at `path` with the highest ranks, of equal ones the first;
+/// all lines are checked.
 ///
 /// # Errors
-/// The file, or its first line that is wrong.
+/// The file, or its first wrong line.
 pub fn read_highest(path: &Path, most: usize, key: impl Fn(&Url) -> u64) -> Result<Vec<u64>, LinesError> {
-    // The lowest on top.
+    // The lowest is on top.
     let mut highest: BinaryHeap<Reverse<(Rank, Reverse<u64>, u64)>> = BinaryHeap::new();
     let mut lines = Lines::open(path)?;
     let mut line = 0;

@@ -1,9 +1,9 @@
 //! How much of its time a shard works, and what it waits for in the rest.
 //!
-//! Decides: before the pump sleeps it asks the brain what its hosts wait for, and divides the pause among these. How much of
-//! all the time was no work follows from the CPU time of the shard's threads, as fetches go on while the pump sleeps.
-//! Invariants: nothing is decided by it.
-//! Limits: the CPU clocks are read every [`LOOK_EVERY`], as each costs a system call.
+//! Decides: before the pump sleeps it asks the brain what its hosts wait for, and divides the pause among these. The
+//! total idle time follows from the CPU time of the shard's threads, as fetches continue while the pump sleeps.
+//! Invariants: it decides nothing for the crawl.
+//! Limits: the CPU clocks are read every [`LOOK_EVERY`], as each read costs a system call.
 
 use crate::control::ShardHandle;
 use ringcrawl_base::time::{Duration, Instant};
@@ -21,18 +21,18 @@ pub(super) struct Duty {
 }
 
 impl Duty {
-    /// A shard begins now.
+    /// A shard that begins now.
     pub(super) fn new() -> Duty {
         let now = ring::now();
         Duty { began: now, looks_at: now, time: Duration::ZERO, busy: Duration::ZERO, waited: [0; WAITS] }
     }
 
-    /// The pump has slept since `from`, when this was what its hosts waited for.
+    /// The pump has slept since `from`, while its hosts waited for `waits`.
     pub(super) fn slept(&mut self, from: Instant, waits: Waits) {
         waits.divide(ring::now().since(from).as_nanos() as u64, &mut self.waited);
     }
 
-    /// Adds its times to what a shard publishes; to the last of that as they are now.
+    /// Adds its times to what a shard publishes; if `is_last`, the times up to now.
     pub(super) fn publish(&mut self, handle: &ShardHandle, is_last: bool, stats: &mut Totals) {
         let now = ring::now();
         if now >= self.looks_at || is_last {

@@ -1,16 +1,16 @@
 //! The pump: carries a shard's effects to the hands, and their ends back.
 //!
-//! It decides nothing: what happens goes into [`Shard::handle`], what comes out of [`Shard::poll`] goes to the task, ring
-//! or queue that it is for. One turn: look at the wall clock; receive what the disk and the fetches finished, the
-//! phase and the messages of other shards; carry out effects; publish counters; then sleep until something happens. Fetches and queries run as tasks of
-//! the same thread and leave their ends in a cell. No lock is taken on a page's path: what crosses threads are the rings,
-//! the address ledger and single-writer counters.
+//! It decides nothing: events go into [`Shard::handle`], and the output of [`Shard::poll`] goes to the task, ring or
+//! queue that it is for. One turn: look at the wall clock; receive what the disk and the fetches finished, the phase
+//! and the messages of other shards; carry out effects; publish counters; then sleep until something happens. Fetches
+//! and queries run as tasks of the same thread and leave their ends in a cell. No lock is taken on a page's path:
+//! only the rings, the address ledger and single-writer counters cross threads.
 //!
-//! Invariants: the brain is touched by the pump alone; [`crate::control::Census`]'s order is kept: a message is counted
-//! as sent before it enters a ring, a shard stops being quiet before a message is worked off, which is counted as
-//! received afterwards; a task that panics ends the crawl with its message.
-//! Limits: so many effects and messages a turn, and so much time for responses, so that sockets get theirs; responses that the
-//! brain does not take in yet wait where they are.
+//! Invariants: only the pump touches the brain. The order of [`crate::control::Census`] is kept: a message is counted
+//! as sent before it enters a ring; a shard stops being quiet before it handles a message, which is counted as
+//! received afterwards. A task that panics ends the crawl with its message.
+//! Limits: effects, messages and the time for responses are limited per turn, so that sockets get their share.
+//! Responses that the brain does not take in yet wait where they are.
 
 mod duty;
 mod reading;
@@ -41,9 +41,9 @@ use ringcrawl_config::{Config, PageCache};
 use ringcrawl_ring::{self as ring, Alarm, Signal, WakeListener};
 use ringcrawl_url::Url;
 
-/// What a shard's thread is given.
+/// What a shard's thread receives.
 pub struct Task {
-    /// What its brain is made of; the number of name servers and the files are filled in here.
+    /// What its brain is built from; the number of name servers and the files are filled in here.
     pub setup: Setup,
     /// Its directory.
     pub dir: PathBuf,
@@ -55,13 +55,13 @@ pub struct Task {
     pub seeds: Vec<Url>,
     /// The crawl.
     pub control: Arc<Control>,
-    /// What bodies may hold that are not worked off ([`fetch::BodyMemory`](crate::fetch::BodyMemory)).
+    /// The limit on bodies that are not processed ([`fetch::BodyMemory`](crate::fetch::BodyMemory)).
     pub bodies_bytes_max: u64,
-    /// The machine's addresses, where they are not to be fetched from.
+    /// The machine's addresses, if they must not be fetched from.
     pub own_addresses: Arc<OwnAddresses>,
 }
 
-/// Runs a shard on the calling thread until the crawl is closed. Errors are also told to [`Control::fail`].
+/// Runs a shard on the calling thread until the crawl is closed. Errors are also reported to [`Control::fail`].
 pub fn run(task: Task) -> Result<(), String> {
     let (control, index) = (Arc::clone(&task.control), task.setup.index);
     let handle = &control.shards()[usize::from(index)];
@@ -69,7 +69,7 @@ pub fn run(task: Task) -> Result<(), String> {
     handle.heart.take();
     let run = || {
         let runtime = ring::Runtime::new(task.setup.config.fetch.in_flight_max).map_err(|error| error.to_string())?;
-        // It is the same for all.
+        // This is the same for all shards.
         if index == 0 && !runtime.is_restricted() {
             control.note(
                 "io_uring cannot be restricted here to the operations in use: the crawl goes on without".to_owned(),
@@ -77,7 +77,7 @@ pub fn run(task: Task) -> Result<(), String> {
         }
         runtime.block_on(Pump::start(task))
     };
-    // A panic in the shard's own turn is told as one of a task is.
+    // A panic in the shard's own turn is reported like that of a task.
     let result = ring::caught(run).unwrap_or_else(|panic| Err(bug(&panic)));
     handle.has_ended.store(true, Ordering::Release);
     result.map_err(|error| {
@@ -90,12 +90,12 @@ pub fn run(task: Task) -> Result<(), String> {
 struct Pump {
     brain: Shard,
     phase: Phase,
-    /// The orders that the brain has heard, and how often there had been any.
+    /// The orders that the brain has received, and the number of changes so far.
     orders: Orders,
     orders_heard: u64,
-    /// The version of the scope that the brain has.
+    /// The version of the scope that the brain has received.
     scope_heard: u64,
-    /// The wall clock, as the brain has it.
+    /// The wall clock, as the brain knows it.
     clock: WallClock,
     to: Vec<Option<Producer>>,
     from: Vec<Option<Consumer>>,
@@ -107,8 +107,8 @@ struct Pump {
     signal: Rc<Signal>,
     alarm: Rc<Alarm>,
     reading: ReadingThread,
-    /// What the responses hold of the memory that the brain took in this turn or holds back, by their jobs: one that is read
-    /// beside the shard holds it until then.
+    /// The memory that responses hold which the brain took in this turn or holds back, by job: a response that is
+    /// read in parallel with the shard holds it until then.
     taken_in: Vec<(u64, BodyHold)>,
     /// Ends of fetches and readings, and of queries.
     fetched: Ends<(Input, BodyHold)>,
@@ -187,7 +187,7 @@ impl Pump {
             }
             let due = self.brain.next_due().into_iter().chain(self.next_look()).min();
             if carried.more || self.has_inputs() || due.is_some_and(|due| due <= ring::now()) {
-                // By way of the ring: what the jobs want of the kernel must go there now.
+                // Goes through the ring: the kernel operations of the jobs must be submitted now.
                 ring::turn().await;
                 continue;
             }
@@ -200,16 +200,16 @@ impl Pump {
         }
     }
 
-    /// Sleeps until something happens, a task's panic included.
+    /// Sleeps until something happens, including a task's panic.
     async fn wait(&self) {
         let mut signal = pin!(self.signal.wait());
         poll_fn(|context| if ring::panicked().is_some() { Poll::Ready(()) } else { signal.as_mut().poll(context) })
             .await;
     }
 
-    /// Everything that has happened.
+    /// Takes in all events.
     fn receive_inputs(&mut self) {
-        // First: what the rest comes to is noted by it.
+        // First, as the results of the rest use it.
         let clock = ring::wall_clock();
         if clock.distance(self.clock) >= CLOCK_SLACK {
             self.brain.handle(ring::now(), Input::Clock(clock));
@@ -262,23 +262,23 @@ impl Pump {
         let closes = phase > self.phase && phase == Phase::Close;
         if phase > self.phase {
             if phase >= Phase::Abort && self.phase < Phase::Abort {
-                // A peer that sends without end would take the time that the end needs.
+                // A peer that sends without end would use up the time that the end needs.
                 self.hands.abandon();
             }
             self.phase = phase;
             if closes && !self.brain.is_replaying() {
-                // What was sent before that word is taken in before it.
+                // Messages sent before the phase changed are taken in before the change.
                 self.receive(usize::MAX);
             }
             self.brain.handle(ring::now(), Input::Command(Command::Enter(phase)));
         }
-        // With many shards most rings are empty: one flag instead of a look at each.
+        // With many shards most rings are empty: one flag replaces a look at each.
         if !closes && self.brain.accepts_messages() && self.handle.has_messages.lower() {
             self.receive(MESSAGES_PER_TURN);
         }
     }
 
-    /// Tells the brain first what more is known of a failure.
+    /// Passes the details of a failure to the brain first.
     fn tell(&mut self, end: &Input) {
         let job = match end {
             Input::Fetched { job, result: Err(_) } => *job,
@@ -295,7 +295,7 @@ impl Pump {
         self.brain.accepts_responses() && (self.reading.has_end() || !self.fetched.borrow().is_empty())
     }
 
-    /// Takes messages out of the rings, so many of each at most.
+    /// Takes messages out of the rings, at most this many of each.
     fn receive(&mut self, messages_max: usize) {
         let _stage = stage::enter(Stage::Exchange);
         let mut more = false;
@@ -320,7 +320,7 @@ impl Pump {
         }
     }
 
-    /// Carries out what the brain wants now.
+    /// Carries out the brain's current effects.
     fn carry_out(&mut self) -> Carried {
         let mut fetches = 0;
         while let Some(effect) = self.brain.poll(ring::now()) {
@@ -361,13 +361,13 @@ impl Pump {
         Carried { more: false, end: None }
     }
 
-    /// The brain is done with what it took in, but for what it holds back: the memory of that comes back.
+    /// Releases the memory of what the brain has finished, except for what it holds back.
     fn let_memory_go(&mut self) {
         let brain = &self.brain;
         self.taken_in.retain(|(job, hold)| !hold.is_empty() && brain.holds_back(*job));
     }
 
-    /// Gives a long response to the reading thread, with what it holds of the memory.
+    /// Passes a long response to the reading thread, with its hold on memory.
     fn read_beside(&mut self, reading: Box<LongResponse>) {
         let at = self.taken_in.iter().position(|(job, _)| *job == reading.job().id);
         let hold = at.map_or_else(|| self.hands.hold(reading.job()), |at| self.taken_in.swap_remove(at).1);
@@ -383,11 +383,11 @@ impl Pump {
         });
     }
 
-    /// Puts a message into its ring and wakes the other end where it cannot wait; the others look by themselves
-    /// ([`Pump::next_look`]): a wake-up costs more than a batch of some URLs.
+    /// Puts a message into its ring and wakes the receiver if the message cannot wait. Other receivers look by
+    /// themselves ([`Pump::next_look`]): a wake-up costs more than a batch of some URLs.
     fn send(&mut self, message: Outgoing) {
         let _stage = stage::enter(Stage::Exchange);
-        // Counted before it can be received, so that a look from outside never sees less sent than received.
+        // Counted before it can be received, so that an outside look never sees less sent than received.
         self.handle.sent.store(self.brain.report().sent, Ordering::Release);
         let (to, wake) = (usize::from(message.to), message.wake);
         let ring = self.to.get_mut(to).and_then(Option::as_mut);
@@ -407,7 +407,7 @@ impl Pump {
         }
     }
 
-    /// When to look for what other shards sent although nobody woke this one: between the ticks at which all shards
+    /// When to look for messages of other shards although none woke this shard: between the ticks at which all shards
     /// send, so that what they sent is taken in together.
     fn next_look(&self) -> Option<Instant> {
         let every = self.config.exchange.batch_age_max.min(LOOK_MAX).as_nanos() as u64;
@@ -447,15 +447,15 @@ impl Pump {
     }
 }
 
-/// Ends of tasks that the brain has not heard of yet.
+/// Ends of tasks that the brain has not received yet.
 type Ends<T> = Rc<RefCell<VecDeque<T>>>;
 
-/// What is said of a panic, which names its place.
+/// The report of a panic, which names its location.
 fn bug(panic: &impl std::fmt::Display) -> String {
     format!("a bug of ringcrawl, please report it: {panic}")
 }
 
-/// What came of carrying out effects.
+/// The result of carrying out effects.
 struct Carried {
     /// There may be more at once.
     more: bool,
@@ -474,7 +474,7 @@ async fn ring_at(alarm: Rc<Alarm>, signal: Rc<Signal>) {
 /// Turns wake-ups of other threads into the pump's signal.
 async fn listen(listener: WakeListener, signal: Rc<Signal>) {
     loop {
-        // A read that failed (interrupted, say) must not leave the shard deaf: it looks, and listens again.
+        // A failed read (an interrupted one, say) must not leave the shard deaf: it looks, and listens again.
         if listener.wait().await.is_err() {
             ring::sleep_until(ring::now() + DEAF_PAUSE).await;
         }
@@ -484,15 +484,15 @@ async fn listen(listener: WakeListener, signal: Rc<Signal>) {
 
 const MESSAGES_PER_TURN: usize = 16;
 const FETCHES_PER_TURN: usize = 64;
-/// Responses are taken in for so long in a turn; the last one begins within it.
+/// Responses are taken in for this long in a turn; the last one begins within it.
 const RESPONSES_TIME: Duration = Duration::from_millis(5);
 /// A shard looks at its rings at least this often.
 const LOOK_MAX: Duration = Duration::from_millis(100);
 /// How long after a failed wait for wake-ups the next one begins.
 const DEAF_PAUSE: Duration = Duration::from_millis(100);
-/// A wall clock that differs by less was not set; notes are to the second.
+/// If the wall clock differs by less, it was not set; notes are to the second.
 const CLOCK_SLACK: Duration = Duration::from_millis(500);
-/// While something waits for its time, the wall clock is looked at this often: the hours of a crawl may begin by it.
+/// While a job waits for its time, the wall clock is checked this often: the hours of a crawl may begin by it.
 const CLOCK_LOOK: Duration = Duration::from_secs(30);
 /// The pump's clock is not finer than this.
 const PAUSE_MIN: Duration = Duration::from_millis(1);

@@ -1,13 +1,13 @@
 //! A second thread of a shard, which reads long responses and trains dictionaries.
 //!
-//! A long response may take a second of CPU time. Read on the shard's own thread it would hold up a thousand others; here
-//! the kernel shares the CPU between the two. So it is with a dictionary, once a segment.
-//! Decides: the thread is started with the shard and runs on its CPU, at a lower priority: while the shard has work itself,
-//! reading gets a quarter of the CPU.
-//! Invariants: each piece of work ends once, in the order in which they came; a panic ends the crawl as one of the shard's own
-//! does; the thread has ended when [`ReadingThread`] is dropped.
-//! Limits: one response is read at a time, and nothing more while two that were read have not been taken; those that wait
-//! keep their places among the fetches in flight.
+//! A long response may take a second of CPU time. On the shard's own thread it would delay a thousand others; here
+//! the kernel shares the CPU between the two. The same holds for a dictionary, once per segment.
+//! Decides: the thread starts with the shard and runs on its CPU, at a lower priority: while the shard itself has
+//! work, reading gets a quarter of the CPU.
+//! Invariants: each piece of work ends once, in order of arrival. A panic ends the crawl as one of the shard's own
+//! does. The thread has ended when [`ReadingThread`] is dropped.
+//! Limits: one response is read at a time, and nothing more while two results have not been taken. Those that wait
+//! keep their slots among the fetches in flight.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use ringcrawl_warc::{CaptureWriter, Dictionary, Packing, Training};
 /// The pump's side of it.
 pub struct ReadingThread {
     running: Option<Running>,
-    /// What each piece of work that has not ended yet holds of the memory, in their order.
+    /// The holds on memory of the pieces of work that have not ended yet, in their order.
     holds: VecDeque<BodyHold>,
     next: Option<Input>,
     failure: Option<String>,
@@ -37,13 +37,13 @@ struct Running {
     thread: JoinHandle<()>,
 }
 
-/// What the thread is given.
+/// What the thread receives.
 enum Work {
     Read(Box<LongResponse>),
     Train(Box<Training>),
 }
 
-/// What comes of it.
+/// What it returns.
 enum End {
     Read(Box<PageRead>),
     Trained(Option<Dictionary>),
@@ -69,7 +69,7 @@ impl ReadingThread {
     pub fn start(shard: u16, handle: Arc<ShardHandle>, packing: Packing) -> Result<ReadingThread, String> {
         let mut writer = CaptureWriter::new(packing).map_err(|error| error.to_string())?;
         let (work, given) = mpsc::channel::<Work>();
-        // One waits to be taken, and the next is read meanwhile: no more, as it is not counted what they hold.
+        // One waits to be taken while the next is read: no more, as their memory is not counted.
         let (read, ends) = mpsc::sync_channel(1);
         let run = move || {
             handle.reading.announce();
@@ -89,25 +89,25 @@ impl ReadingThread {
         Ok(ReadingThread { running, holds: VecDeque::new(), next: None, failure: None })
     }
 
-    /// Gives a response to the thread, and keeps what it holds of the memory until it was read.
+    /// Passes a response to the thread, and keeps its hold on memory until it was read.
     pub fn begin(&mut self, reading: Box<LongResponse>, hold: BodyHold) {
         self.give(Work::Read(reading), hold);
     }
 
-    /// Gives samples to the thread; `nothing` is what they hold of the memory for bodies.
+    /// Passes samples to the thread; `nothing` is their hold on the memory for bodies.
     pub fn train(&mut self, training: Box<Training>, nothing: BodyHold) {
         self.give(Work::Train(training), nothing);
     }
 
     fn give(&mut self, piece: Work, hold: BodyHold) {
         self.holds.push_back(hold);
-        // A thread that has gone has said why.
+        // A thread that has gone has reported why.
         let _ = self.running.as_ref().map(|running| running.work.send(piece));
     }
 
-    /// Whether something has ended that was not taken.
+    /// Whether work has ended that was not taken.
     pub fn has_end(&mut self) -> bool {
-        // Most of the time nothing is read, and looking costs as much as a lock.
+        // Most of the time nothing is being read, and looking costs as much as a lock.
         if self.next.is_none()
             && !self.holds.is_empty()
             && let Some(running) = &self.running
@@ -122,7 +122,7 @@ impl ReadingThread {
         self.next.is_some()
     }
 
-    /// What has ended, one piece of work at a time.
+    /// Finished work, one piece at a time.
     pub fn next_end(&mut self) -> Option<(Input, BodyHold)> {
         if !self.has_end() {
             return None;
@@ -139,7 +139,7 @@ impl ReadingThread {
 impl Drop for ReadingThread {
     fn drop(&mut self) {
         if let Some(Running { work, ends, thread }) = self.running.take() {
-            // What still waits is left to the next run: the thread ends with the response that it reads.
+            // What still waits is left to the next run: the thread ends after its current response.
             drop((work, ends));
             let _ = thread.join();
         }

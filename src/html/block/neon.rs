@@ -1,6 +1,6 @@
 //! The kernel of 64-bit ARM processors: four vectors of 16 bytes a block.
 //!
-//! Why unsafe: loads through a pointer; NEON is part of aarch64, so its intrinsics are always there.
+//! Why unsafe: loads through a pointer; NEON is part of aarch64, so its intrinsics are always available.
 #![allow(unsafe_code, reason = "loads through a pointer")]
 
 use std::arch::aarch64::{
@@ -30,7 +30,7 @@ impl Kernel for Neon {
     #[inline(always)]
     fn load(self, bytes: &[u8; BLOCK]) -> Self::Block {
         let start = bytes.as_ptr();
-        // SAFETY: the four loads lie in the 64 bytes, and need no alignment.
+        // SAFETY: the four loads are within the 64 bytes and need no alignment.
         [0, 16, 32, 48].map(|offset| unsafe { vld1q_u8(start.add(offset)) })
     }
 
@@ -72,7 +72,7 @@ impl Kernel for Neon {
 
     #[inline(always)]
     fn name_ends(self, block: Self::Block) -> u64 {
-        // By the lower half of a byte: the one byte that counts with this half, or one whose half is another.
+        // By the lower half of a byte: the one byte that counts with this half, or a byte with another half.
         const TABLE: [u8; 16] = [0x20, 0, 0, 0, 0, 0, 0, 0, 0, 0x09, 0x0a, 0, 0x0c, 0x0d, 0x3e, 0x2f];
         // SAFETY: NEON is part of aarch64; the loads are of 16 bytes.
         bits(block.map(|vector| unsafe {
@@ -93,11 +93,11 @@ impl Kernel for Neon {
     }
 }
 
-/// All ones where a `<` stands and the bytes behind it are those of a group.
+/// All ones where a `<` is followed by the bytes of a group.
 #[inline(always)]
 unsafe fn begins(start: *const u8, letters: &Letters) -> uint8x16_t {
-    // SAFETY: NEON is part of aarch64; the loads are of 16 bytes at four places one behind the other, for which the caller
-    // stands.
+    // SAFETY: NEON is part of aarch64; the loads are of 16 bytes at four consecutive places, which the caller
+    // guarantees.
     unsafe {
         let opens = vceqq_u8(vld1q_u8(start), vdupq_n_u8(b'<'));
         let first = lower_half(&letters.first, vld1q_u8(start.add(1)));
@@ -107,14 +107,14 @@ unsafe fn begins(start: *const u8, letters: &Letters) -> uint8x16_t {
     }
 }
 
-/// What a table has for the lower half of each byte: zero where that is not ASCII, whose highest bit is kept.
+/// The table's entry for the lower half of each byte: zero for non-ASCII bytes, whose highest bit is kept.
 #[inline(always)]
 fn lower_half(table: &[u8; 16], bytes: uint8x16_t) -> uint8x16_t {
     // SAFETY: NEON is part of aarch64; the load is of 16 bytes.
     unsafe { vqtbl1q_u8(vld1q_u8(table.as_ptr()), vandq_u8(bytes, vdupq_n_u8(0x8f))) }
 }
 
-/// A bit for each byte that is all ones: each byte keeps one bit, and three times neighbours are added.
+/// A bit for each byte that is all ones: each byte keeps one bit, and neighbours are added three times.
 #[inline(always)]
 fn bits([first, second, third, fourth]: [uint8x16_t; 4]) -> u64 {
     const WEIGHTS: [u8; 16] = [1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128];

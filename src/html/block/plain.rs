@@ -1,4 +1,4 @@
-//! The kernel of other processors, and what all kernels are compared with: one byte after the other.
+//! The kernel of other processors, and the reference for all kernels: one byte after the other.
 
 use super::super::tokenizer::ends_name;
 use super::super::wanted::Letters;

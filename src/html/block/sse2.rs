@@ -1,6 +1,6 @@
 //! The kernel that every x86-64 processor has: four vectors of 16 bytes a block.
 //!
-//! Why unsafe: loads through a pointer; SSE2 is part of x86-64, so its intrinsics are always there.
+//! Why unsafe: loads through a pointer; SSE2 is part of x86-64, so its intrinsics are always available.
 #![allow(unsafe_code, reason = "loads through a pointer")]
 
 use std::arch::x86_64::{
@@ -30,7 +30,7 @@ impl Kernel for Sse2 {
     #[inline(always)]
     fn load(self, bytes: &[u8; BLOCK]) -> Self::Block {
         let start = bytes.as_ptr().cast::<__m128i>();
-        // SAFETY: the four loads lie in the 64 bytes, and need no alignment.
+        // SAFETY: the four loads are within the 64 bytes and need no alignment.
         [0, 1, 2, 3].map(|vector| unsafe { _mm_loadu_si128(start.add(vector)) })
     }
 
@@ -70,7 +70,7 @@ impl Kernel for Sse2 {
     #[inline(always)]
     fn name_ends(self, block: Self::Block) -> u64 {
         bits(block, |vector| {
-            // Tab to carriage return are five in a row; the one in the middle, the vertical tab, does not count.
+            // Tab to carriage return are five consecutive values; the middle one, the vertical tab, does not count.
             // SAFETY: SSE2 is part of x86-64.
             let controls = unsafe {
                 let from_tab = _mm_sub_epi8(vector, _mm_set1_epi8(0x09));
@@ -83,7 +83,7 @@ impl Kernel for Sse2 {
 
     #[inline(always)]
     fn specials(self, block: Self::Block) -> u64 {
-        // What is not ASCII has its highest bit set already.
+        // Non-ASCII bytes have their highest bit set already.
         bits(block, |vector| {
             either(either(vector, equal(vector, b'&')), either(equal(vector, b'\r'), equal(vector, 0)))
         })
@@ -91,7 +91,7 @@ impl Kernel for Sse2 {
 
     #[inline(always)]
     fn expect(self, bytes: &[u8], at: usize) {
-        // SAFETY: nothing is read: an address that is none is ignored. SSE is part of x86-64.
+        // SAFETY: nothing is read: an invalid address is ignored. SSE is part of x86-64.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(bytes.as_ptr().wrapping_add(at).cast()) }
     }
 }
@@ -108,7 +108,7 @@ fn either(one: __m128i, other: __m128i) -> __m128i {
     unsafe { _mm_or_si128(one, other) }
 }
 
-/// The highest bit of each byte of what `look` makes of each vector.
+/// The highest bit of each byte of `look` applied to each vector.
 #[inline(always)]
 fn bits(block: [__m128i; 4], look: impl Fn(__m128i) -> __m128i) -> u64 {
     block.into_iter().rev().fold(0, |bits, vector| {

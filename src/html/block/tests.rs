@@ -1,16 +1,16 @@
-//! Every kernel compared with plain code, and that with the definitions.
+//! Compares every kernel with plain code, and that with the definitions.
 
 use super::super::tokenizer::ends_name;
 use super::super::wanted::{Wanted, bits as names};
 use super::{BLOCK, Kernel, Task, WINDOW, plain_text, with_each};
 use ringcrawl_base::Rng;
 
-/// Bytes that are asked for. An interpreter, which has kernels that this processor lacks, has time for few.
+/// Bytes that are searched for. An interpreter, which has kernels that this processor lacks, has time for only a few.
 const ASKED: std::ops::RangeInclusive<u8> = if cfg!(miri) { b'<'..=b'>' } else { 0..=255 };
-/// One of so many bytes is tried in every place.
+/// One byte in this many is tried at every position.
 const BYTES_STEP: usize = if cfg!(miri) { 7 } else { 1 };
 
-/// So many rounds, or those that an interpreter has time for.
+/// The number of rounds, reduced for an interpreter.
 const fn rounds(rounds: usize) -> usize {
     if cfg!(miri) { rounds / 100 } else { rounds }
 }
@@ -99,7 +99,7 @@ fn begins_by_letters() {
             .sum();
         seen += expected.count_ones();
         for (kernel, found) in with_each(&Begins(window, wanted)) {
-            // Without look-ups in a vector it may be any `<`.
+            // Without vector lookups, any `<` may be marked.
             let expected = if kernel == "sse2" { bits(&window[..BLOCK], |byte| byte == b'<') } else { expected };
             assert_eq!(found, (expected != 0, expected), "{kernel}: {window:?}");
         }
@@ -162,7 +162,7 @@ fn plain_text_has_nothing_special() {
     }
 }
 
-/// An interpreter that is told of AVX2 has to have it, or it tests nothing.
+/// An interpreter that is configured with AVX2 must have it, or it tests nothing.
 #[cfg(all(miri, target_arch = "x86_64"))]
 #[test]
 fn an_interpreter_has_every_kernel() {

@@ -1,13 +1,14 @@
-//! The addresses of a document that is a list, on their way out.
+//! The addresses of a document that is a list, on their way to the caller.
 //!
-//! Decides: those of a feed or of text go out as they come. Those of a sitemap wait for its end, each once, and go out with the
-//! newest `lastmod` first: what is offered first is fetched first. A date is a hint and no more: it moves an entry among those of
-//! its own document, so a lie costs nobody else anything.
-//! The first date of an entry counts, and where that cannot be read it has none: so a document of dates alone costs one pass.
-//! Those without one come last, in their order.
+//! Decides: addresses of a feed or of text are passed on at once. Those of a sitemap wait for its end, each once, and
+//! are passed on with the newest `lastmod` first: what is offered first is fetched first. A date is only a hint: it
+//! moves an entry within its own document, so a false date harms no other site. Only the first date of an entry
+//! counts, and if it is unreadable the entry has none: so a document with nothing but dates costs one pass. Entries
+//! without a date come last, in document order.
 //!
-//! Source: sitemaps.org protocol 0.9 ("Sitemap file location & size", `lastmod`: W3C Datetime); Google's news extension.
-//! Limits: a [`Budget`], widened for a sitemap; of a sitemap [`SITEMAP_BYTES_MAX`] bytes.
+//! Source: sitemaps.org protocol 0.9 ("Sitemap file location & size", `lastmod`: W3C Datetime); Google's news
+//! extension.
+//! Limits: a [`Budget`], widened for a sitemap; of a sitemap, [`SITEMAP_BYTES_MAX`] bytes.
 
 use std::cmp::Reverse;
 
@@ -26,10 +27,10 @@ pub(super) struct Listed<'o> {
     kinds: &'o Kinds,
     budget: &'o mut Budget,
     out: &'o mut dyn FnMut(Kind, Url),
-    /// Of a sitemap, until its end.
+    /// Addresses of a sitemap, until its end.
     waiting: Vec<Address>,
     repeats: Repeats,
-    /// Where the entry that is read begins among them, and its date; 0: one that cannot be read; `None`: none so far.
+    /// Where the current entry begins among them, and its date; 0: unreadable; `None`: none so far.
     entry: usize,
     lastmod: Option<u64>,
 }
@@ -51,13 +52,14 @@ impl<'o> Listed<'o> {
         Listed { summary, kinds, budget, out, waiting: Vec::new(), repeats: Repeats::new(), entry: 0, lastmod: None }
     }
 
-    /// It is a sitemap.
+    /// Notes that it is a sitemap.
     pub(super) fn is_sitemap(&mut self, sitemap: Sitemap) {
         self.summary.sitemap = Some(sitemap);
         self.budget.widen();
     }
 
-    /// No more is taken of a sitemap: so many bytes of it were read.
+    /// Notes that `bytes` bytes of the document were read: beyond `SITEMAP_BYTES_MAX`, no more is taken from a
+    /// sitemap.
     pub(super) fn has_read(&mut self, bytes: u64) {
         if bytes > SITEMAP_BYTES_MAX && self.summary.sitemap.is_some() {
             self.budget.close("the 50 MiB of a sitemap");
@@ -69,7 +71,7 @@ impl<'o> Listed<'o> {
         (self.entry, self.lastmod) = (self.waiting.len(), None);
     }
 
-    /// The entry is as new as `text` says.
+    /// The date of the entry, as written in `text`.
     pub(super) fn dated(&mut self, text: &str) {
         if self.lastmod.is_none() {
             let lastmod = date(text);
@@ -94,8 +96,8 @@ impl<'o> Listed<'o> {
         };
         match base.resolve(text, UTF_8) {
             Ok(url) => {
-                // Each page names itself in all other languages: those names are links, but no further ones. No seed is needed: a
-                // document with two links that collide loses one of its own.
+                // Each page lists itself in all other languages: those names are links, but not new ones. No seed is
+                // needed: a document with two colliding links only loses one of its own.
                 let hash = fingerprint(0, url.as_str());
                 let is_new = match self.budget.has_room() {
                     true => self.repeats.is_new(hash),
@@ -119,7 +121,7 @@ impl<'o> Listed<'o> {
         }
     }
 
-    /// The document is at its end.
+    /// Ends the document.
     pub(super) fn finish(mut self) -> Summary {
         self.waiting.sort_by_key(|address| Reverse(address.lastmod));
         self.waiting.into_iter().for_each(|Address { kind, url, .. }| (self.out)(kind, url));
@@ -127,7 +129,8 @@ impl<'o> Listed<'o> {
     }
 }
 
-/// A W3C Datetime as a number that is higher for a later one, whatever its zone: 14 digits, from year to second. 0: none.
+/// A W3C Datetime as a number that is higher for a later one, whatever its zone: 14 digits, from year to second. 0:
+/// not a date.
 pub(super) fn date(text: &str) -> u64 {
     let is_part = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'-' | b':' | b'T' | b't' | b' ');
     let part = text.trim().bytes().take(DATE_BYTES).take_while(is_part);

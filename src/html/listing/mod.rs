@@ -1,15 +1,16 @@
 //! Links of documents that are lists of URLs: sitemaps, feeds and plain text.
 //!
-//! Decides: the root element says what an XML document is: `urlset` and `sitemapindex` (sitemaps.org protocol 0.9), `rss`
-//! (RSS 2.0 and before), `RDF` (RSS 1.0), `feed` (Atom, RFC 4287; RFC 5005 for its further pages). Of these the addresses
-//! of pages count, those of a sitemap's images are images, and videos and enclosures do not count. In text a line counts that is
-//! an http or https URL and nothing else, as the sitemaps protocol has it; sentences with addresses in them are no lists.
-//! Broken XML gives what stood before the break: half of the sitemaps that are broken are so by one bare `&`, which is
-//! taken as itself. Which elements hold an address is `reading`'s; in which order addresses go out, `entries`'.
+//! Decides: the root element determines the kind of an XML document: `urlset` and `sitemapindex` (sitemaps.org
+//! protocol 0.9), `rss` (RSS 2.0 and before), `RDF` (RSS 1.0), `feed` (Atom, RFC 4287; RFC 5005 for its further
+//! pages). The addresses of pages count, and a sitemap's images count as images; videos and enclosures do not count.
+//! In text, a line counts if it consists of an http or https URL, as in the sitemaps protocol; sentences that contain
+//! addresses are not lists. Broken XML yields what precedes the break: half of the broken sitemaps are broken by one
+//! bare `&`, which is taken as itself. `reading` decides which elements hold an address, `entries` the order of
+//! addresses.
 //!
-//! Invariants: pure; linear time, but for the order of a sitemap's entries; entities that a document declares are not expanded,
-//! so nothing grows; no byte can cause a panic. Memory: the document once more where it is not UTF-8, the open elements, the
-//! URLs of a sitemap.
+//! Invariants: pure; linear time, except for sorting a sitemap's entries; entities that a document declares are not
+//! expanded, so nothing grows; no byte can cause a panic. Memory: a copy of the document where it is not UTF-8, the
+//! open elements, the URLs of a sitemap.
 //! Limits: a [`Budget`]; see `reading` and `entries`.
 
 mod entries;
@@ -26,19 +27,19 @@ use entries::Listed;
 use reading::{Reading, referred};
 use ringcrawl_url::{Base, Url};
 
-/// What an XML document is.
+/// The kind of an XML document.
 #[derive(Clone, Debug)]
 pub enum Xml {
-    /// A sitemap or feed, and what it held.
+    /// A sitemap or feed, and its content.
     Listing(Box<Summary>),
     /// XHTML: to be read as HTML.
     Html,
-    /// Nothing that lists pages, or no XML.
+    /// Not a list of pages, or not XML.
     Other,
 }
 
-/// Gives the URLs of these `kinds` that `page` lists, as many as `budget` admits, to `out`: those of a feed in order, duplicates
-/// included, those of a sitemap once each, the newest first.
+/// Passes the URLs of these `kinds` that `page` lists, as many as `budget` admits, to `out`: those of a feed in
+/// order, duplicates included, those of a sitemap once each, the newest first.
 pub fn scan_xml(page: &Page, kinds: &Kinds, budget: &mut Budget, out: &mut dyn FnMut(Kind, Url)) -> Xml {
     let (text, encoding) = decoded(page, charset::xml_declaration);
     let mut listed = Listed::new(encoding, kinds, budget, out);
@@ -90,7 +91,8 @@ pub fn scan_xml(page: &Page, kinds: &Kinds, budget: &mut Budget, out: &mut dyn F
     if is_listing { Xml::Listing(Box::new(listed.finish())) } else { Xml::Other }
 }
 
-/// Gives the lines of the text `page` that are URLs, in order, duplicates included, as many as `budget` admits, to `out`.
+/// Passes the lines of the text `page` that are URLs to `out`, in order, duplicates included, as many as `budget`
+/// admits.
 pub fn scan_lines(page: &Page, kinds: &Kinds, budget: &mut Budget, out: &mut dyn FnMut(Kind, Url)) -> Summary {
     let (text, encoding) = decoded(page, |_| None);
     let mut listed = Listed::new(encoding, kinds, budget, out);
@@ -103,7 +105,7 @@ pub fn scan_lines(page: &Page, kinds: &Kinds, budget: &mut Budget, out: &mut dyn
     listed.finish()
 }
 
-/// The text, by byte order mark, Content-Type or `declared`; else as UTF-8.
+/// The text, decoded by byte order mark, Content-Type or `declared`; otherwise as UTF-8.
 fn decoded<'a>(
     page: &Page<'a>,
     declared: impl FnOnce(&[u8]) -> Option<&'static Encoding>,
@@ -119,12 +121,12 @@ fn decoded<'a>(
     (encoding.decode_without_bom_handling(body).0, encoding)
 }
 
-/// Spaces around an address are none of it, nor is a byte order mark that came with it from somewhere.
+/// Spaces around an address are not part of it, nor is a stray byte order mark.
 fn trim(address: &str) -> &str {
     address.trim_matches(|one: char| one.is_whitespace() || one == '\u{feff}')
 }
 
-/// Whether an address is one of http or https by itself: a `guid` may be any text.
+/// Whether an address is an http or https URL by itself: a `guid` may be any text.
 fn has_scheme(address: &str) -> bool {
     let scheme = trim(address).split_once("://").map(|(scheme, _)| scheme).unwrap_or_default();
     scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https")

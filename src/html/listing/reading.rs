@@ -1,14 +1,14 @@
-//! The elements of a sitemap or a feed that are open, and the address that one of them holds.
+//! The open elements of a sitemap or a feed, and the address that one of them holds.
 //!
-//! Decides: an address counts by the element that it stands in: `loc` in `url` or `sitemap`, `link` in `channel` or `item`,
-//! `guid` there if it is an address, and `link` with `href` everywhere. In `url`, `loc` of `image` and `thumbnail_loc` of `video`
-//! are images, and `lastmod`, or `publication_date` of `news`, says how new the entry is. `xml:base` holds inside its element. Feeds have HTML
-//! in them that nobody escaped: an end tag ends all that is open up to its own element, and an end of nothing is none. An
-//! address ends at the next tag, whatever it is.
+//! Decides: an address counts by its element: `loc` in `url` or `sitemap`, `link` in `channel` or `item`, `guid`
+//! there if it is an address, and `link` with `href` everywhere. In `url`, `loc` of `image` and `thumbnail_loc` of
+//! `video` are images, and `lastmod`, or `publication_date` of `news`, gives the date of the entry. `xml:base`
+//! applies inside its element. Feeds contain unescaped HTML: an end tag ends all open elements up to its own, and an
+//! end tag without one is ignored. An address ends at the next tag of any kind.
 //!
 //! Source: the standards that `listing` names; XML Base.
-//! Limits: elements more than `DEPTH_MAX` deep are read as if they were not there; what stands in more than `BASES_MAX`
-//! elements with bases has no address; an address of `ADDRESS_BYTES_MAX`.
+//! Limits: elements deeper than `DEPTH_MAX` are ignored; inside more than `BASES_MAX` elements with bases, there are
+//! no addresses; an address of `ADDRESS_BYTES_MAX`.
 
 use std::borrow::Cow;
 
@@ -21,17 +21,17 @@ use super::entries::Listed;
 use super::has_scheme;
 use ringcrawl_url::{Base, Url, idna_bytes};
 
-/// Most elements inside one another that are remembered.
+/// Maximum depth of elements that are remembered.
 const DEPTH_MAX: usize = 256;
-/// Most bytes of an address: a longer one is no URL for us.
+/// Longest address: a longer one is not a URL here.
 const ADDRESS_BYTES_MAX: usize = 65_535;
-/// Most elements with a base of their own; each is made of the one before it.
+/// Maximum number of elements with a base of their own; each is derived from the one before it.
 const BASES_MAX: usize = 10_000;
 
-/// What the elements that hold others are to us.
+/// The role of elements that contain others.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
-    /// `url` or `sitemap`: its `loc` counts, as that.
+    /// `url` or `sitemap`: its `loc` counts, as this kind.
     Located(Kind),
     /// `image`, `video` or `news` in `url`.
     Extension,
@@ -44,23 +44,23 @@ struct Open {
     /// Its name, hashed.
     name: u64,
     role: Role,
-    /// By `xml:base`, which holds inside, too; none where there were too many.
+    /// From `xml:base`, which also applies inside; none where there were too many.
     base: Option<Option<Base>>,
 }
 
-/// Where a document is.
+/// The position in a document's elements.
 pub(super) struct Reading {
     first_base: Base,
     open: Vec<Open>,
     /// Bases so far.
     bases: usize,
-    /// What the hosts of further ones may cost.
+    /// What the hosts of further bases may cost.
     idna_bytes: usize,
     /// The text of an element that is wanted, so far.
     held: Option<(Held, String)>,
 }
 
-/// What the text of an element is to us.
+/// The role of an element's text.
 #[derive(Clone, Copy)]
 enum Held {
     Address(Kind),
@@ -75,7 +75,7 @@ impl Reading {
         Reading { first_base: Base::new(url), open: Vec::new(), bases: 0, idna_bytes: IDNA_BYTES_MAX, held: None }
     }
 
-    /// Takes a start tag. Returns whether its end is to be told: not of an element that is too deep.
+    /// Takes a start tag. Returns whether the caller must report its end tag: false for an element that is too deep.
     pub fn open(&mut self, start: &BytesStart, listed: &mut Listed) -> bool {
         self.finish(listed);
         if self.open.len() >= DEPTH_MAX {
@@ -123,7 +123,7 @@ impl Reading {
         let Some(href) = attribute(start, "href") else { return };
         let rel = attribute(start, "rel").unwrap_or(Cow::Borrowed("alternate"));
         const FOLLOWED: [&str; 6] = ["alternate", "next", "prev", "previous", "next-archive", "prev-archive"];
-        // A name stands for an address (RFC 4287 section 4.2.7.2).
+        // A name is short for an address (RFC 4287 section 4.2.7.2).
         let rel = rel.trim();
         let rel = rel.strip_prefix("http://www.iana.org/assignments/relation/").unwrap_or(rel);
         if FOLLOWED.iter().any(|followed| rel.eq_ignore_ascii_case(followed)) {
@@ -141,7 +141,8 @@ impl Reading {
         }
     }
 
-    /// Takes an end tag: closes the innermost element of that name, and what is open inside; nothing where there is none.
+    /// Takes an end tag: closes the innermost element of that name, and everything open inside; nothing if there is
+    /// none.
     pub fn close(&mut self, name: &str, listed: &mut Listed) {
         self.finish(listed);
         let name = xxh3_64(name.as_bytes());
@@ -150,7 +151,7 @@ impl Reading {
         }
     }
 
-    /// Gives the text out, if one is held: whatever tag comes, it is at its end.
+    /// Passes on the text, if one is held: it ends at any tag.
     fn finish(&mut self, listed: &mut Listed) {
         match self.held.take() {
             Some((Held::Address(kind), address)) => listed.take(self.base(), kind, &address),
@@ -195,7 +196,7 @@ fn attribute<'a>(start: &'a BytesStart, name: &str) -> Option<Cow<'a, str>> {
     Some(Cow::Owned(value))
 }
 
-/// What `&NAME;` stands for, or `&#NUMBER;`: a number of no character for U+FFFD, as in HTML.
+/// The characters for `&NAME;` or `&#NUMBER;`: a number without a character yields U+FFFD, as in HTML.
 pub(super) fn referred(written: &str) -> Option<Cow<'_, str>> {
     let inside = written.strip_prefix('&')?.strip_suffix(';')?;
     if let Ok(text) = quick_xml::escape::unescape(written) {

@@ -1,4 +1,4 @@
-//! Sitemaps, feeds and lines as they are met, broken ones and hostile ones.
+//! Sitemaps, feeds and lines as found in the wild, broken ones and hostile ones.
 
 use super::*;
 use ringcrawl_base::Rng;
@@ -42,7 +42,7 @@ fn sitemaps() {
     assert_eq!(xml(body), expected);
     let index = b"<sitemapindex><sitemap><loc>http://a.test/1.xml.gz</loc></sitemap></sitemapindex>";
     assert_eq!(xml(index), ["http://a.test/1.xml.gz"]);
-    // The prefix is the document's own affair.
+    // The prefix is up to the document.
     assert_eq!(xml(b"<s:urlset><s:url><s:loc>/x</s:loc></s:url></s:urlset>"), ["http://a.test/x"]);
 }
 
@@ -113,7 +113,7 @@ fn dates_that_cannot_be_read_cost_one_pass() {
         assert_eq!(listing(body.as_bytes(), &mut Budget::of_links(10_000)).links, addresses);
         begun.elapsed()
     };
-    // A pass for each date would be four thousand million writes more.
+    // One pass per date would be four thousand million writes more.
     let (few, many) = (took(1), took(10_000));
     assert!(many < 4 * few + std::time::Duration::from_millis(500), "{few:?}, {many:?}");
 }
@@ -287,7 +287,7 @@ fn lines_of_text() {
     assert_eq!(latin.links, 1);
 }
 
-/// Any bytes end, and a document that is cut gives the beginning of what it gave.
+/// Any bytes end, and a truncated document yields a prefix of its addresses.
 #[test]
 fn a_cut_document_gives_a_prefix() {
     const PARTS: [&str; 22] = [

@@ -1,16 +1,16 @@
-//! What is open around the outermost SVG or MathML element.
+//! Elements that are open around the outermost SVG or MathML element.
 //!
-//! Decides: an end tag of an HTML element ends what is foreign inside of it, too: so does the `</li>` of a page that
-//! forgets its `</svg>` (WHATWG HTML section 13.2.6.5, "any other end tag"). There is no tree that could tell whether such
-//! an element is open. So, when one has to know, all that stands before is read once more, for its tags alone.
+//! Decides: an end tag of an HTML element also ends the foreign elements inside it: for example the `</li>` of a page
+//! that forgets its `</svg>` (WHATWG HTML section 13.2.6.5, "any other end tag"). There is no tree to tell whether
+//! such an element is open. So when this matters, everything before it is read again, for its tags only.
 //!
-//! Source: WHATWG HTML sections 13.2.4.2 (the stack of open elements, what is special, what is in scope), 13.2.6.4.7 (tags in
-//! body), 13.2.6.4.9 to 13.2.6.4.15 (tables) and 13.2.6.5 (foreign content).
-//! Invariants: what was read is not read again, so time is linear, whatever is asked.
-//! Limits: formatting elements are taken to be open again at once, not before what comes next, and what is put before a table
-//! for what is in it; list items and headings that end for others' sake, scripts in scripts, framesets and selects are left out.
-//! No more than `DEPTH_MAX` elements and some. On random pages of such mistakes one in some tens of thousands is read
-//! otherwise than by a tree builder (`tests/tree.rs`).
+//! Source: WHATWG HTML sections 13.2.4.2 (the stack of open elements, what is special, what is in scope), 13.2.6.4.7
+//! (tags in body), 13.2.6.4.9 to 13.2.6.4.15 (tables) and 13.2.6.5 (foreign content).
+//! Invariants: nothing is read here twice, so time is linear, whatever is asked.
+//! Limits: formatting elements are reopened at once, and not before the next content; content moved before a table is
+//! treated as inside it; list items and headings that end because of others, scripts in scripts, framesets and
+//! selects are not handled. At most about `DEPTH_MAX` elements. On random pages of such mistakes, one in some tens of
+//! thousands is read differently than by a tree builder (`tests/tree.rs`).
 
 use super::super::foreign::{breaks_out, closes_p};
 use super::super::tokenizer::{ends_name, is_space};
@@ -19,14 +19,14 @@ use super::scope::{Class, NAME_BYTES_MAX, Named, hash};
 /// Open elements that are remembered.
 const DEPTH_MAX: usize = 256;
 
-/// The elements open before what is foreign.
+/// The elements open before the foreign ones.
 #[derive(Clone, Default)]
 pub(super) struct Around {
     foreign_at: usize,
-    /// Up to here it is known what is open.
+    /// The open elements are known up to this position.
     at: usize,
     open: Vec<Named>,
-    /// The element whose text is being passed, if that is no markup.
+    /// The element whose text is being skipped, if that is not markup.
     raw: Option<u64>,
 }
 
@@ -36,14 +36,14 @@ impl Around {
         self.foreign_at = at;
     }
 
-    /// Whether an HTML element of that name is open around it, which its end tag would find.
+    /// Whether an HTML element of that name, which its end tag would find, is open around it.
     pub fn is_open(&mut self, page: &[u8], name: &[u8]) -> bool {
         self.read(page.get(..self.foreign_at).unwrap_or_default());
-        // What is foreign is not around itself.
+        // A foreign element is not around itself.
         Named::of(name).is_some_and(|name| name.class != Class::Foreign && self.find(name).is_some())
     }
 
-    /// Goes on to the end of `before`.
+    /// Continues to the end of `before`.
     fn read(&mut self, before: &[u8]) {
         while let Some(found) = memchr::memchr(b'<', before.get(self.at..).unwrap_or_default()) {
             self.at += found + 1;
@@ -58,7 +58,7 @@ impl Around {
             let text = name.get(..name_bytes).unwrap_or_default();
             let Some(name) = Named::of(text) else {
                 if self.raw.is_none() && matches!(name.first(), Some(b'!' | b'?' | b'0'..=b'9')) {
-                    // It ends as a comment does that is none (section 13.2.5.41).
+                    // It ends like a bogus comment (section 13.2.5.41).
                     self.at += memchr::memchr(b'>', tag).unwrap_or(tag.len());
                 }
                 continue;
@@ -78,22 +78,22 @@ impl Around {
         self.at = before.len();
     }
 
-    /// Whether an element that begins now is foreign, as far as one can tell: then `/>` ends it.
+    /// Whether an element that begins now is foreign, as far as is known: then `/>` ends it.
     fn is_foreign(&self, name: Named) -> bool {
         name.class == Class::Foreign || self.innermost_foreign().is_some()
     }
 
-    /// The depth of the foreign element in which one stands, unless it has HTML inside again.
+    /// The depth of the current foreign element, unless HTML has resumed inside it.
     fn innermost_foreign(&self) -> Option<usize> {
         let depth = self.open.iter().rposition(|open| matches!(open.class, Class::Foreign | Class::Point))?;
         self.is(depth, Class::Foreign).then_some(depth)
     }
 
-    /// `text` is the name as it is written.
+    /// `text` is the name as written.
     fn start(&mut self, name: Named, text: &[u8]) {
         if let Some(depth) = self.innermost_foreign() {
             if !breaks_out(text) {
-                // No HTML: it is nothing but a name.
+                // Not HTML: it has only a name.
                 let class = match name.class {
                     Class::Foreign | Class::Point => name.class,
                     _ if name.hash == hash(b"title") => Class::Point,
@@ -127,8 +127,8 @@ impl Around {
         }
     }
 
-    /// A part of a table: what is open in the table ends, up to what the part stands in, which is there without a tag, too.
-    /// Ignored outside of a table.
+    /// A part of a table: ends what is open in the table, up to the part's parent, which exists even without a tag.
+    /// Ignored outside a table.
     fn start_in_table(&mut self, name: Named) {
         let Some(table) = self.open.iter().rposition(|open| open.class == Class::Table) else { return };
         let within: &[&[u8]] = match name.class {
@@ -164,22 +164,22 @@ impl Around {
         }
     }
 
-    /// Ends the element at `depth`. Some of what is inside goes on.
+    /// Ends the element at `depth`. Some elements inside stay open.
     fn end_at(&mut self, depth: usize) {
         let inside = self.open.split_off(depth);
         let Some((ends, inside)) = inside.split_first() else { return };
         if ends.class == Class::Formatting {
-            // Blocks go on, and formatting elements are opened again (section 13.2.6.4.7, "adoption agency").
+            // Blocks stay open, and formatting elements are reopened (section 13.2.6.4.7, "adoption agency").
             self.open.extend(inside.iter().filter(|open| !open.is_plain()));
         } else {
-            // Formatting elements are opened again before what comes next, but for those of a cell or an object.
+            // Formatting elements are reopened before the next content, except those of a cell or an object.
             let opens_again = inside.iter().take_while(|_| !ends.clears_formatting());
             let opens_again = opens_again.take_while(|open| !open.clears_formatting());
             self.open.extend(opens_again.filter(|open| open.class == Class::Formatting));
         }
     }
 
-    /// Where the element stands that an end tag of that name ends.
+    /// The position of the element that an end tag of that name ends.
     fn find(&self, name: Named) -> Option<usize> {
         let is_in_the_way = |open: &Named| match name.class {
             Class::Ordinary | Class::Blunt | Class::Foreign | Class::Point => {
@@ -195,7 +195,7 @@ impl Around {
     }
 }
 
-/// Where the `>` of a comment is, or the end: its own dashes may be the last ones.
+/// Position of the `>` of a comment, or the end: its opening dashes may also be the closing ones.
 fn end_of_comment(comment: &[u8]) -> usize {
     let mut at = 1;
     while let Some(found) = memchr::memmem::find(comment.get(at..).unwrap_or_default(), b"--") {
@@ -209,7 +209,7 @@ fn end_of_comment(comment: &[u8]) -> usize {
     comment.len()
 }
 
-/// Where a tag's `>` is, or the end: behind quoted values.
+/// Position of a tag's `>`, or the end: behind quoted values.
 fn end_of_tag(tag: &[u8]) -> usize {
     let mut at = 0;
     while let Some(found) = memchr::memchr3(b'>', b'"', b'\'', tag.get(at..).unwrap_or_default()) {
@@ -234,7 +234,7 @@ mod tests {
         around.begin(before.len());
         let page = format!("{before}<svg><{name}></{name}>");
         let is = around.is_open(page.as_bytes(), name.as_bytes());
-        // In steps it is the same.
+        // In steps the result is the same.
         let mut around = Around::default();
         for at in before.match_indices("<svg>").map(|(at, svg)| at + svg.len()).chain([before.len()]) {
             around.begin(at);

@@ -1,9 +1,10 @@
-//! Which attributes of an HTML tag are read, and which are passed.
+//! Which attributes of an HTML tag are read, and which are skipped.
 //!
-//! Decides: of each element what is mostly enough is read, and the rest skimmed, unless what may still matter is seen in
-//! it. `<a>`, most of all that is wanted, has a way of its own; a `<link>` that nobody asked for is passed by its `rel`.
+//! Decides: for each element, the attributes that usually suffice are read, and the rest is skimmed, unless something
+//! in it may still matter. `<a>`, the most common wanted tag, has a path of its own; a `<link>` that no caller wants
+//! is skipped by its `rel`.
 //!
-//! Invariants: what is kept is what reading every attribute would keep, as far as the element needs it.
+//! Invariants: the result equals that of reading every attribute, as far as the element needs it.
 
 use super::super::block::Kernel;
 use super::super::kinds::Kind;
@@ -15,7 +16,7 @@ use super::name::Name;
 use super::{Element, PRELOAD, Pass, Says};
 
 impl<'a> Pass<'a> {
-    /// An `<a>` where nothing foreign and no template is open: there alone a name of one letter is wanted.
+    /// An `<a>` outside foreign elements and templates: only there is a name of one letter wanted.
     #[inline(always)]
     pub(super) fn a<K: Kernel>(&self, tokenizer: &mut Tokenizer<'a, K>, elements: &mut Vec<Element<'a>>) -> Option<()> {
         let mut rel = Span::default();
@@ -67,11 +68,11 @@ impl<'a> Pass<'a> {
         Some(())
     }
 
-    /// Reads what is kept of an HTML tag, to its end.
+    /// Reads the kept attributes of an HTML tag, to its end.
     #[inline(always)]
     pub(super) fn attributes<K: Kernel>(&self, tokenizer: &mut Tokenizer<'a, K>, name: Name) -> Option<Kept> {
         let mut kept = Kept::default();
-        // What is mostly enough, and what may still stand behind it.
+        // What usually suffices, and what may still follow it.
         let (enough, unless) = match name {
             Name::A | Name::Area => (Slot::Href, Unless::Word(*b"rel")),
             Name::Base => (Slot::Href, Unless::Never),
@@ -113,7 +114,8 @@ impl<'a> Pass<'a> {
         Some(kept)
     }
 
-    /// The first letters of the agent's name, or others that are looked for anyhow; `None` when it is too short to be seen.
+    /// The first letters of the agent's name, or others that are searched for anyway; `None` when it is too short to
+    /// be detected.
     #[inline(always)]
     fn agent_word(&self) -> Option<[u8; 3]> {
         match *self.agent.as_bytes() {
@@ -125,7 +127,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Goes behind a `<link>` if its `rel` is one that nobody asked for: most are to style sheets and icons.
+    /// Moves behind a `<link>` if its `rel` is not wanted: most are for style sheets and icons.
     #[inline(always)]
     fn skip_link<K: Kernel>(&self, tokenizer: &mut Tokenizer<'a, K>) -> bool {
         let mut behind = *tokenizer;

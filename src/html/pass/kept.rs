@@ -1,7 +1,7 @@
-//! Attributes that are kept of a tag: the first of each name, as places in the page.
+//! Attributes of a tag that are kept: the first of each name, as places in the page.
 //!
-//! Decides: names are told by length and then as a number, for the short ones. A duplicate is dropped (WHATWG HTML section
-//! 13.2.5.33). Whether an element needs what is kept is up to the pass.
+//! Decides: short names are compared by length and then as a number. A duplicate is dropped (WHATWG HTML section
+//! 13.2.5.33). The pass decides whether an element needs what is kept.
 
 use super::super::tokenizer::Span;
 
@@ -26,7 +26,7 @@ pub(super) enum Slot {
     None,
 }
 
-/// Where the first value of each kept attribute of one tag stands.
+/// The place of the first value of each kept attribute of one tag.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Kept {
     slots: [Span; 14],
@@ -50,7 +50,7 @@ impl Kept {
 }
 
 impl Slot {
-    /// `href` and `rel` alone.
+    /// Only `href` and `rel`.
     #[inline(always)]
     pub fn of_link(name: &[u8]) -> Option<Slot> {
         match name.len() {
@@ -60,7 +60,7 @@ impl Slot {
         }
     }
 
-    /// Of an attribute's name, if it is kept.
+    /// The slot for an attribute's name, if it is kept.
     #[inline(always)]
     pub fn of(name: &[u8]) -> Option<Slot> {
         let is = |written: &[u8]| name.eq_ignore_ascii_case(written);

@@ -1,10 +1,10 @@
-//! One pass over a page: which tags hold links or say something of the page, and their raw attribute values.
+//! One pass over a page: finds tags with links or statements about the page, and their raw attribute values.
 //!
-//! Decides: tags are looked at by name first, so the attributes of most are skipped unread; of the others only some
-//! attributes are kept (`kept`), the first of each name, and a tag is left as soon as nothing more can come of it
-//! (`attributes`). Elements are collected, not given out one by one: the first `<base>`
-//! counts for the links before it, and so does the first `<meta>` that names an encoding, where none is sure. Both mostly
-//! stand in the first batch. Only where that is full before, the caller must look for them further on ([`Pass::ahead`]).
+//! Decides: tags are checked by name first, so the attributes of most are skipped unread; of the others only some
+//! attributes are kept (`kept`), the first of each name, and a tag is left as soon as nothing more can matter
+//! (`attributes`). Elements are collected, not passed on one by one: the first `<base>` also applies to the links
+//! before it, and so does the first `<meta>` that names an encoding, if the encoding is not certain. Both are mostly
+//! in the first batch. Only if that is full before, the caller must look for them further on ([`Pass::ahead`]).
 //!
 //! Invariants: linear time; a batch has at most `ELEMENTS_MAX` elements.
 
@@ -28,7 +28,7 @@ use encoding_rs::Encoding;
 use kept::{Kept, Slot};
 use name::Name;
 
-/// An element that says something.
+/// An element that contains information.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Element<'a> {
     pub says: Says,
@@ -38,7 +38,7 @@ pub(super) struct Element<'a> {
     pub second: Option<Value<'a>>,
 }
 
-/// What an element says.
+/// The information in an element.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Says {
     /// A link of a kind that has a `rel`, if `value` is there.
@@ -47,7 +47,7 @@ pub(super) enum Says {
     Source(Kind),
     /// The first `<base>` with a link.
     Base,
-    /// A `<link>`, if both are there, and what its `type` says.
+    /// A `<link>`, if both are present, and the format of its `type`.
     Related(Format),
     /// `<meta http-equiv=refresh>`.
     Refresh,
@@ -59,21 +59,21 @@ pub(super) enum Says {
     TdmPolicy,
 }
 
-/// Elements in one batch: a hundred kilobytes of them. Of a page with more, which is rare, the rest is read twice until a
-/// base is found.
+/// Elements in one batch: a hundred kilobytes of them. If a page has more, which is rare, the rest is read twice
+/// until a base is found.
 const ELEMENTS_MAX: usize = 2_000;
 
-/// Names that are wanted whatever the kinds: they change how bytes are read, or what the page's links mean.
+/// Names that are wanted for all kinds: they change how bytes are read, or what the page's links mean.
 const ALWAYS: u32 = wanted::bits(&[b"base", b"math", b"meta", b"svg", b"template"]) | name::RAW_TEXT;
 
-/// A page on the way: where the pass is, and what must be remembered from tag to tag.
+/// A page in progress: the position of the pass, and its state from tag to tag.
 #[derive(Clone)]
 pub(super) struct Pass<'a> {
     bytes: &'a [u8],
     at: usize,
     wanted: Wanted,
     kinds: &'a Kinds,
-    /// A `<meta>` of this name counts as one for robots does.
+    /// A `<meta>` of this name counts like one for robots.
     agent: &'a str,
     foreign: Foreign,
     around: Around,
@@ -82,15 +82,15 @@ pub(super) struct Pass<'a> {
     base: Option<Value<'a>>,
     /// A `<meta>` may still name another encoding.
     is_tentative: bool,
-    /// What closes itself is empty (XML section 3.1).
+    /// Self-closing elements are empty (XML section 3.1).
     is_xml: bool,
     /// The encoding that the first such `<meta>` named.
     declared: Option<&'static Encoding>,
 }
 
 impl<'a> Pass<'a> {
-    /// Begins at the start of `bytes`, for links of these kinds and what is said to this agent; `is_tentative`: a `<meta>` may
-    /// name another encoding.
+    /// Begins at the start of `bytes`, for links of these kinds and directives to this agent; `is_tentative`: a
+    /// `<meta>` may name another encoding.
     pub fn new(bytes: &'a [u8], kinds: &'a Kinds, agent: &'a str, is_tentative: bool) -> Pass<'a> {
         let of = |kind, names: u32| if kinds.has(kind) { names } else { 0 };
         let wanted = ALWAYS
@@ -123,7 +123,8 @@ impl<'a> Pass<'a> {
         block::with_best(Batch { pass: self, elements: batch })
     }
 
-    /// The value of the first base, and the encoding that a `<meta>` named, of all the page, of which there may be `more`.
+    /// The value of the page's first base, and the encoding that a `<meta>` named; `more` says whether part of the
+    /// page is unread.
     pub fn ahead(&self, mut more: bool) -> (Option<Value<'a>>, Option<&'static Encoding>) {
         if !more || self.knows_all() {
             return (self.base, self.declared);
@@ -156,7 +157,7 @@ impl Task for Batch<'_, '_> {
 }
 
 impl<'a> Pass<'a> {
-    /// The page is XHTML that says so.
+    /// Notes that the page is declared as XHTML.
     pub fn is_of_xml(&mut self) {
         self.is_xml = true;
     }
@@ -174,7 +175,7 @@ impl<'a> Pass<'a> {
         true
     }
 
-    /// Reads the next wanted tag, and appends what it says, if anything.
+    /// Reads the next wanted tag, and appends its information, if any.
     #[inline(always)]
     fn tag<K: Kernel>(&mut self, tokenizer: &mut Tokenizer<'a, K>, elements: &mut Vec<Element<'a>>) -> Option<()> {
         let every = self.wanted.is_every();
@@ -219,7 +220,7 @@ impl<'a> Pass<'a> {
         self.element(tokenizer, name, kept)
     }
 
-    /// A tag where something foreign or a template is open, or will be.
+    /// A tag where a foreign element or a template is open or will be.
     #[inline(always)]
     fn tag_in_foreign<K: Kernel>(
         &mut self,
@@ -230,7 +231,7 @@ impl<'a> Pass<'a> {
     ) -> Option<Option<Element<'a>>> {
         let (mut kept, mut clues, mut encoding_seen) = (Kept::default(), Clues::default(), false);
         let bytes = tokenizer.page();
-        // Most of what is foreign is neither: paths and shapes.
+        // Most foreign tags need neither: paths and shapes.
         let (keeps, hears) = (name.keeps(), Clues::matter(tag.name));
         let skimmed = if keeps || hears { None } else { tokenizer.skim(Unless::Unquoted) };
         if let Some(closes_itself) = skimmed {
@@ -269,7 +270,7 @@ impl<'a> Pass<'a> {
         Some(element)
     }
 
-    /// What an HTML element says.
+    /// The information in an HTML element.
     #[inline(always)]
     fn element<K: Kernel>(&mut self, tokenizer: &Tokenizer<'a, K>, name: Name, kept: &Kept) -> Option<Element<'a>> {
         if name == Name::Meta && self.is_tentative {
@@ -316,7 +317,7 @@ impl<'a> Pass<'a> {
         Some(element)
     }
 
-    /// Hears the encoding that a `<meta>` names, also in a template (section 13.2.6.4.22).
+    /// Records the encoding that a `<meta>` names, also in a template (section 13.2.6.4.22).
     #[inline(never)]
     fn hear_encoding<K: Kernel>(&mut self, tokenizer: &Tokenizer<'a, K>, kept: &Kept) {
         let value = |slot| kept.get(slot).map(|span| Value::Raw(tokenizer.bytes(span)));
@@ -330,9 +331,8 @@ impl<'a> Pass<'a> {
         self.kinds.has(Kind::Img) || self.kinds.has(Kind::Srcset)
     }
 
-    /// Images that are not where images mostly are: those that scripts put there when they are scrolled to, which all of them
-    /// read from `data-src` and `data-srcset`; those that are asked for ahead (section 4.6.7.20, "preload"); and buttons
-    /// (section 4.10.5.1.19).
+    /// Images outside the usual attributes: those that scripts load on scrolling, all from `data-src` and
+    /// `data-srcset`; preloaded ones (section 4.6.7.20, "preload"); and buttons (section 4.10.5.1.19).
     #[inline(never)]
     fn other_images<K: Kernel>(
         &self,
@@ -370,10 +370,10 @@ impl<'a> Pass<'a> {
     }
 }
 
-/// The token of `rel` of what a page asks for ahead.
+/// The token of `rel` for what a page preloads.
 const PRELOAD: &str = "preload";
 
-/// An element with its values as they are to be decoded, if it says enough.
+/// An element with its values to be decoded, if it has enough information.
 #[inline(always)]
 #[allow(clippy::manual_map, reason = "a closure would not be compiled for the kernel")]
 fn element<'a, K: Kernel>(
@@ -401,7 +401,7 @@ fn element<'a, K: Kernel>(
     Some(Element { says, value, second })
 }
 
-/// Whether the start tag that was read ends in `/>`.
+/// Whether the start tag just read ends in `/>`.
 fn closes_itself<K: Kernel>(tokenizer: &Tokenizer<'_, K>) -> bool {
     let slash = tokenizer.at().checked_sub(2);
     slash.and_then(|at| tokenizer.page().get(at)) == Some(&b'/')

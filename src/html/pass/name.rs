@@ -1,14 +1,14 @@
-//! Names of elements that are acted upon.
+//! Names of elements that have a meaning here.
 //!
-//! Decides: what a tag is to the pass, by the bit of its name, so that no name is compared letter by letter here. `image` is
-//! `img`; `svg` and `math` are one thing, as are elements whose content is read in one way.
-//! Invariants: every name that may be wanted is something here.
+//! Decides: the meaning of a tag for the pass, by the bit of its name, so that no name is compared letter by letter
+//! here. `image` is `img`; `svg` and `math` are one thing, as are elements whose content is read the same way.
+//! Invariants: every name that may be wanted has a meaning here.
 
 use super::super::foreign;
 use super::super::tokenizer::{RawText, TagName};
 use super::super::wanted::{self, NAMES};
 
-/// Names that are acted upon.
+/// Names that have a meaning here.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Name {
     A,
@@ -59,7 +59,7 @@ const fn of_names() -> [Name; NAMES.len()] {
     names
 }
 
-/// The bits of names whose content is no markup.
+/// The bits of names whose content is not markup.
 pub(super) const RAW_TEXT: u32 = {
     let (mut bits, mut at) = (0, 0);
     while at < NAMES.len() {

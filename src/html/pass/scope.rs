@@ -1,69 +1,69 @@
-//! What the name of an HTML element says of how long it is open: what ends it, and what an end tag looks past.
+//! How long an HTML element is open, by its name: what ends it, and what an end tag looks past.
 //!
-//! Source: WHATWG HTML sections 13.2.4.2 (special elements and scopes), 13.2.4.3 (formatting elements) and 13.2.6.4 (start tags
-//! that end others).
-//! Limits: names of more than `NAME_BYTES_MAX` are none.
+//! Source: WHATWG HTML sections 13.2.4.2 (special elements and scopes), 13.2.4.3 (formatting elements) and 13.2.6.4
+//! (start tags that end others).
+//! Limits: names of more than `NAME_BYTES_MAX` are ignored.
 
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::super::foreign::{is_void, raw_text};
 
-/// Longest name that is told.
+/// Longest name that is recognized.
 pub(super) const NAME_BYTES_MAX: usize = 64;
 
 /// What matters of a name.
 #[derive(Clone, Copy)]
 pub(super) struct Named {
-    /// Of the name in lower case; of headings all the same, as each ends the other.
+    /// Of the name in lower case; all headings share one, as each ends the other.
     pub hash: u64,
     pub class: Class,
-    /// Whether the next one is its end, too.
+    /// Whether the next element of this kind also ends it.
     pub ends_before_its_like: bool,
 }
 
-/// What an end tag looks past, and what is in its way.
+/// What an end tag looks past, and what blocks it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
-    /// Looks past nothing that is special.
+    /// Looks past nothing special.
     Ordinary,
     /// `svg` and `math`: as `Ordinary`.
     Foreign,
-    /// May have HTML inside where it is foreign, and is a border there; as `Ordinary` elsewhere.
+    /// May contain HTML where it is foreign, and is a border there; as `Ordinary` elsewhere.
     Point,
-    /// As `Ordinary`, but in the way of others.
+    /// As `Ordinary`, but blocks others.
     Blunt,
-    /// As `Special`, but in nobody's way.
+    /// As `Special`, but blocks no end tag.
     Formatting,
-    /// Looks past all that is no border.
+    /// Looks past everything except borders.
     Special,
-    /// As `Special`, but past no button.
+    /// As `Special`, but not past a button.
     Paragraph,
     Button,
-    /// As `Special`, and in the way of items.
+    /// As `Special`, and blocks items.
     List,
-    /// As `Special`, but for lists.
+    /// As `Special`, except for lists.
     Item,
-    /// Of a table: looks past all but a table. `Cell` and `Table` are borders, too.
+    /// Of a table: looks past everything except a table. `Cell` and `Table` are borders, too.
     Rows,
     Row,
     Cell,
     Table,
     Border,
-    /// Its content is no markup.
+    /// Its content is not markup.
     Raw,
-    /// Its end tag ends nothing that is open inside of it, or it is never open.
+    /// Its end tag ends nothing that is open inside it, or it is never open.
     Never,
 }
 
 impl Named {
-    /// A name, if it is one that tags have; none that is too long.
+    /// A name, if a tag can have it; `None` if it is too long.
     pub fn of(name: &[u8]) -> Option<Named> {
         if name.len() > NAME_BYTES_MAX || !name.first()?.is_ascii_alphabetic() {
             return None;
         }
         let lower = name.to_ascii_lowercase();
         let class = match lower.as_slice() {
-            // These two switch modes; the others are put elsewhere, or end before what is foreign begins.
+            // These two switch modes; the others are moved elsewhere, or end before a foreign element begins.
             b"body" | b"html" | b"head" | b"form" | b"frameset" | b"col" | b"colgroup" => Class::Never,
             name if is_void(name) => Class::Never,
             name if raw_text(name).is_some() => Class::Raw,
@@ -96,17 +96,17 @@ impl Named {
         Some(Named { hash, class, ends_before_its_like })
     }
 
-    /// Whether nobody looks past it but parts of a table.
+    /// Whether only the end tags of table parts look past it.
     pub fn is_border(&self) -> bool {
         matches!(self.class, Class::Border | Class::Cell | Class::Table | Class::Point)
     }
 
-    /// Whether it is in nobody's way, and not opened again.
+    /// Whether it blocks no end tag and is not reopened.
     pub fn is_plain(&self) -> bool {
         matches!(self.class, Class::Ordinary | Class::Foreign)
     }
 
-    /// Whether its end is that of all formatting inside.
+    /// Whether its end also ends all formatting inside.
     pub fn clears_formatting(&self) -> bool {
         matches!(self.class, Class::Border | Class::Cell)
     }

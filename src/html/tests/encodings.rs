@@ -8,12 +8,12 @@ use super::scanned;
 use super::twin::standard;
 use ringcrawl_base::Rng;
 
-/// What no prescan looks past.
+/// More than the prescan reads.
 fn far() -> String {
     format!("<script>{}</script>", "x".repeat(1_100))
 }
 
-/// The links of a page whose `<meta>` stands far behind, without `http://a.test`.
+/// The links of a page whose `<meta>` is far behind, without `http://a.test`.
 fn late(page: impl AsRef<[u8]>, content_type: Option<&str>) -> String {
     let page = [far().as_bytes(), page.as_ref()].concat();
     scanned(&page, content_type, 9_000).0.join(" ").replace("http://a.test", "")
@@ -50,7 +50,7 @@ fn a_late_declaration_counts_for_what_was_read_before() {
     assert_eq!(jis, "/d/1 /d/2");
 }
 
-/// The prescan is no tokenizer: what it finds is tentative.
+/// The prescan is not a tokenizer: what it finds is tentative.
 #[test]
 fn the_tokenizer_has_the_last_word() {
     let page = "<script>'<meta charset=big5>'</script><a href=/ü><meta charset=utf-8>";
@@ -62,7 +62,7 @@ fn the_tokenizer_has_the_last_word() {
     assert_eq!(summary.encoding.name(), "UTF-8");
 }
 
-/// Also behind more elements than are kept at once, with a base before, between or behind them.
+/// Also after more elements than a batch holds, with a base before, between or behind them.
 #[test]
 fn a_declaration_behind_many_links_counts_for_them() {
     let (links, base, meta) = ("<a href=ü>".repeat(2_500), "<base href=/ö/>", "<meta charset=utf-8>");

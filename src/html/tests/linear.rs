@@ -1,4 +1,4 @@
-//! Linear time, counted: blocks that are loaded for each byte of pages made to be read again and again.
+//! Linear time, by counting: the blocks loaded for each byte of pages that provoke repeated reading.
 
 use std::cell::Cell;
 
@@ -9,8 +9,8 @@ use super::super::pass::Pass;
 use super::super::tokenizer::Tokenizer;
 use super::super::wanted::{self, Letters, Wanted};
 
-/// Blocks loaded for a byte. A block may be loaded at each byte, and a tag that turns out to be odd is read twice: once
-/// to pass it, once for its attributes, each of which is looked at on its own.
+/// Blocks loaded for a byte. A block may be loaded at each byte, and an unusual tag is read twice: once to skip it,
+/// once for its attributes, each on its own.
 const LOADS_MAX: usize = 6;
 
 /// A kernel that counts.
@@ -73,7 +73,7 @@ impl<K: Kernel> Kernel for Counting<'_, K> {
     }
 }
 
-/// Reads all attributes of what is wanted.
+/// Reads all attributes of wanted tags.
 struct Count<'a> {
     page: &'a [u8],
     wanted: &'a Wanted,
@@ -116,7 +116,7 @@ impl Task for Count<'_> {
 }
 
 fn check(bytes: usize) {
-    // What stands before, what is repeated, and what stands behind.
+    // The prefix, the repeated part, and the suffix.
     let pages = [
         ("", "<", ""),
         ("", "x", ""),

@@ -16,7 +16,7 @@ use super::{Budget, Kind, Kinds, Page, Summary, scan, scan_raw};
 use ringcrawl_base::Rng;
 use ringcrawl_url::{Absolute, Url};
 
-/// A folder of the conformance data beside the project, if it is there; where CI is set, it has to be.
+/// A folder of the conformance data next to the project, if present; required when CI is set.
 fn conformance(part: &str) -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/conformance").join(part);
     if root.is_dir() {
@@ -27,9 +27,9 @@ fn conformance(part: &str) -> Option<PathBuf> {
     None
 }
 
-/// `kind[:rel] url` of each reference, resolved against `http://a.test/d/p`; `!text` where it is no URL.
+/// `kind[:rel] url` of each reference, resolved against `http://a.test/d/p`; `!text` if it is not a URL.
 fn raw(html: impl AsRef<[u8]>, kinds: &Kinds) -> Vec<String> {
-    // The last bytes of a page are read in ways of their own.
+    // The last bytes of a page are read by other code.
     let behind = [html.as_ref(), &b" ".repeat(200)].concat();
     let found = raw_of(html.as_ref(), kinds);
     assert_eq!(raw_of(&behind, kinds), found, "{:?} and spaces", String::from_utf8_lossy(html.as_ref()));
@@ -118,18 +118,18 @@ fn an_end_tag_around_what_is_foreign_ends_it() {
         ("<a href=1><a href=2></a><svg></a><a href=3>", "a 1, a 2, svg-a 3"),
         ("<x-y><p><section></section><svg></x-y><a href=1>", "a 1"),
         ("<p><button><p></button><svg></p><a href=1>", "a 1"),
-        // What is formatted goes on, and so do blocks in it.
+        // Formatting stays open, and so do blocks in it.
         ("<div><b></div><svg></b><a href=1>", "a 1"),
         ("<b><div></b><svg></div><a href=1>", "a 1"),
         ("<b><x-y></b><svg></x-y><a href=1>", "svg-a 1"),
         ("<table><td><b></table><svg></b><a href=1>", "svg-a 1"),
-        // Of tables more is there than stands there.
+        // Tables contain implied elements.
         ("<table><td><svg></tr><a href=1>", "a 1"),
         ("<table><h1><tr><svg></h1><a href=1>", "svg-a 1"),
         ("<div><table><table></table><svg></table><a href=1>", "svg-a 1"),
         ("<math><div><path /><svg></path><a href=1>", "a 1"),
         ("<svg><a href=1></svg><span><svg></span><a href=2>", "svg-a 1, a 2"),
-        // A place for HTML is in the way.
+        // An integration point blocks the end tag.
         ("<div><math><mtext><svg></div><a href=1>", "svg-a 1"),
         ("<div><math><annotation-xml></div><svg><a href=1>", "svg-a 1"),
         ("<svg><desc><a href=1><a href=2></a></desc><a href=3>", "a 1, a 2, svg-a 3"),
@@ -186,7 +186,7 @@ fn raw_text() {
     }
 }
 
-/// XML section 3.1: `<x/>` is an empty element. In HTML (section 13.2.5.2) the slash of a script says nothing.
+/// XML section 3.1: `<x/>` is an empty element. In HTML (section 13.2.5.2) the slash of a script is ignored.
 #[test]
 fn what_closes_itself_is_empty_in_xml() {
     for page in [
@@ -227,7 +227,7 @@ fn every_kind() {
     assert_eq!(found.replace("http://a.test/d/", ""), "script z;script y;script x/");
 }
 
-/// Images that scripts put in their place, that are asked for ahead, and that are buttons.
+/// Images loaded by scripts, preloaded ones, and buttons.
 #[test]
 fn images_in_other_places() {
     let kinds = Kinds::parse("img,srcset").unwrap();
@@ -278,7 +278,7 @@ fn the_first_base_counts_for_all() {
     assert_eq!(summary.base.map(Absolute::into_text).as_deref(), Some("http://b.test/"));
 }
 
-/// Also where there are more elements before it than are kept.
+/// Also if more elements precede it than a batch holds.
 #[test]
 fn a_base_behind_many_links_counts_for_them() {
     let kinds = Kinds::parse("a,base").unwrap();
@@ -473,7 +473,7 @@ fn time_is_linear() {
     }
 }
 
-/// What is not read in haste.
+/// Attributes off the fast path.
 #[test]
 fn attributes_behind_a_link_count() {
     let long = "c".repeat(70);

@@ -1,5 +1,5 @@
-//! What is skimmed, or told of quoted attributes, is what reading attribute by attribute gives: checks for the twins' tags,
-//! and examples.
+//! Skimmed tags and quoted attributes equal those read attribute by attribute: checks for the twins' tags, and
+//! examples.
 
 use super::super::block::{Kernel, Task, with_each};
 use super::super::tokenizer::{Quoted, Span, Tokenizer, Unless};
@@ -7,16 +7,16 @@ use super::super::value::Value;
 
 const FOUR: [[u8; 3]; 4] = [*b"obo", *b"efr", *b"tdm", *b"my_"];
 
-/// A tag that was skimmed from behind some of its attributes on.
+/// A tag skimmed from behind some of its attributes.
 pub(super) struct Skimmed {
     unless: Unless,
     behind: usize,
-    /// Whether the end is said to be `/>`.
+    /// Whether the end is reported as `/>`.
     slash: bool,
     at: usize,
 }
 
-/// Skims a tag from its name on, and from behind its first attributes on, in each way that succeeds.
+/// Skims a tag from its name on, and from behind its first attributes, in each way that succeeds.
 #[inline(always)]
 pub(super) fn each_way<K: Kernel>(mut tokenizer: Tokenizer<'_, K>) -> Vec<Skimmed> {
     let mut skimmed = Vec::new();
@@ -35,7 +35,7 @@ pub(super) fn each_way<K: Kernel>(mut tokenizer: Tokenizer<'_, K>) -> Vec<Skimme
 }
 
 impl Skimmed {
-    /// Whether this is so of a tag with these names and raw values that ends before `at`.
+    /// Whether this is true of a tag with these names and raw values that ends before `at`.
     pub fn holds(&self, at: usize, closes_itself: bool, attributes: &[(String, &[u8])]) -> bool {
         let skipped = attributes.get(self.behind..).unwrap_or_default();
         let has = |word: &[u8; 3]| {
@@ -52,7 +52,7 @@ impl Skimmed {
     }
 }
 
-/// What was told of an attribute of a tag.
+/// What was reported about an attribute of a tag.
 pub(super) struct Told<'a> {
     name: &'static str,
     /// Attributes before the question.
@@ -62,7 +62,7 @@ pub(super) struct Told<'a> {
     at: usize,
 }
 
-/// Asks for a tag's link, and for its `rel` from behind its first attributes on.
+/// Asks for a tag's link, and for its `rel` from behind its first attributes.
 #[inline(always)]
 pub(super) fn each_told<'a, K: Kernel>(mut tokenizer: Tokenizer<'a, K>) -> Vec<Told<'a>> {
     let mut all = Vec::new();
@@ -78,7 +78,8 @@ pub(super) fn each_told<'a, K: Kernel>(mut tokenizer: Tokenizer<'a, K>) -> Vec<T
 }
 
 impl Told<'_> {
-    /// Whether this is so of a tag with these names and values, in these places, that ends before `at`, or does not end.
+    /// Whether this is true of a tag with these names and values, in these places, that ends before `at`, or does not
+    /// end.
     pub fn holds(&self, at: Option<usize>, attributes: &[(String, &[u8])], spans: &[Span]) -> bool {
         let behind = attributes.get(self.behind..).unwrap_or_default();
         let place = behind.iter().position(|(name, _)| name == self.name);
@@ -105,7 +106,7 @@ impl Told<'_> {
 struct Skim<'a>(&'a [u8], Unless);
 
 impl Task for Skim<'_> {
-    /// Whether the end is `/>`, and what is left behind it.
+    /// Whether the end is `/>`, and what follows it.
     type Output = Option<(bool, usize)>;
 
     #[inline(always)]
@@ -116,7 +117,7 @@ impl Task for Skim<'_> {
     }
 }
 
-/// Tags that are skimmed, and tags that are not, wherever in a block the question is decided.
+/// Tags that are skimmed, and tags that are not, at every place of a block.
 #[test]
 fn skimmed_tags() {
     let (never, rel, r) = (Unless::Never, Unless::Word(*b"rel"), Unless::Any(FOUR));
@@ -154,12 +155,12 @@ fn skimmed_tags() {
     }
 }
 
-/// What is asked of an `<a>`, and whether that is its link.
+/// The input with an `<a>`, and whether to ask for its link.
 #[derive(Clone)]
 struct Ask<'a>(&'a [u8], bool);
 
 impl Task for Ask<'_> {
-    /// What is told, and what is left behind it.
+    /// The result, and what follows it.
     type Output = (Quoted<String>, usize);
 
     #[inline(always)]
@@ -175,7 +176,7 @@ impl Task for Ask<'_> {
     }
 }
 
-/// Links and `rel`s that are told, and those that are not.
+/// Links and `rel`s that are found, and those that are not.
 #[test]
 fn quoted_attributes() {
     let rest = " x".repeat(70);

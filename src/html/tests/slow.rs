@@ -16,8 +16,8 @@ impl<'a> Tokenizer<'a> {
         Tokenizer { bytes, at: 0 }
     }
 
-    /// Goes to the next tag and behind its name; `attributes` must be called before the next `tag`.
-    /// `foreign` tells whether the current node is an SVG or MathML element: there alone `<![CDATA[` is a section.
+    /// Moves to the next tag and behind its name; `attributes` must be called before the next `tag`. `foreign` says
+    /// whether the current node is an SVG or MathML element: only there is `<![CDATA[` a section.
     pub fn tag(&mut self, foreign: bool) -> Option<TagName<'a>> {
         loop {
             self.skip_to(|bytes| memchr(b'<', bytes))?;
@@ -43,9 +43,9 @@ impl<'a> Tokenizer<'a> {
         }
     }
 
-    /// Reads the attributes of the tag that `tag` gave, in order, duplicates included: the first one counts.
-    /// A name and a raw value; without `=` the value is empty. Returns whether the tag closes itself (`/>`), or
-    /// `None` when the file ends inside the tag, which makes it no tag at all.
+    /// Reads the attributes of the tag that `tag` returned, in order, duplicates included: the first one counts. A
+    /// name and a raw value; without `=` the value is empty. Returns whether the tag closes itself (`/>`), or `None`
+    /// when the file ends inside the tag, which makes it no tag at all.
     pub fn attributes(&mut self, mut each: impl FnMut(&'a [u8], &'a [u8])) -> Option<bool> {
         loop {
             // Before attribute name state.
@@ -71,7 +71,7 @@ impl<'a> Tokenizer<'a> {
         }
     }
 
-    /// Skips the content of the raw text element `name` whose start tag has just been read; its end tag is the next.
+    /// Skips the content of the raw text element `name` whose start tag was just read; its end tag is the next.
     pub fn skip_raw_text(&mut self, name: &[u8], kind: RawText) {
         match kind {
             RawText::Plaintext => self.at = self.bytes.len(),
@@ -84,14 +84,14 @@ impl<'a> Tokenizer<'a> {
         self.bytes.get(self.at..).unwrap_or_default()
     }
 
-    /// Moves to what `find` finds in the rest, else to the end.
+    /// Moves to what `find` finds in the rest, or to the end.
     fn skip_to(&mut self, find: impl FnOnce(&[u8]) -> Option<usize>) -> Option<()> {
         let found = find(self.rest());
         self.at = found.map_or(self.bytes.len(), |offset| self.at + offset);
         found.map(|_| ())
     }
 
-    /// Moves behind the next `>` that is `skip` bytes away at least, else to the end.
+    /// Moves behind the next `>` that is at least `skip` bytes away, or to the end.
     fn skip_past_gt(&mut self, skip: usize) {
         self.at = (self.at + skip).min(self.bytes.len());
         if self.skip_to(|bytes| memchr(b'>', bytes)).is_some() {
@@ -138,7 +138,7 @@ impl<'a> Tokenizer<'a> {
                 value
             }
             _ => {
-                // Unquoted: up to space or `>`, which may stand here already.
+                // Unquoted: up to space or `>`, which may be here already.
                 let rest = self.rest();
                 let length = rest.iter().position(|byte| is_space(*byte) || *byte == b'>')?;
                 self.at += length;
@@ -161,7 +161,7 @@ impl<'a> Tokenizer<'a> {
         }
     }
 
-    /// Behind the `<!--` here: `-->` and `--!>` end a comment; and so do `>` and `->` at its very start.
+    /// Here, behind the `<!--`: `-->` and `--!>` end a comment; and so do `>` and `->` at its very start.
     fn comment(&mut self) {
         const OPEN: usize = 4;
         let start = self.at;
@@ -200,7 +200,7 @@ impl<'a> Tokenizer<'a> {
     }
 
     /// Script data states. `<!--` escapes, `-->` ends that; inside, `<script` escapes a second time, and then
-    /// `</script` goes back by one step instead of ending the element.
+    /// `</script` goes back by one level instead of ending the element.
     fn skip_script(&mut self, name: &[u8]) {
         const NAME: &[u8] = b"script";
         let mut escape = Escape::No;

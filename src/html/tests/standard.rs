@@ -1,4 +1,4 @@
-//! The cases of html5lib-tests that bear on tags, attributes, references and encodings, read where they are.
+//! The html5lib-tests cases about tags, attributes, references and encodings.
 
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ fn tokenizer_tests() -> Vec<(String, Value)> {
         if path.extension().is_none_or(|extension| extension != "test") {
             continue;
         }
-        // A lone surrogate cannot be in a byte stream, and serde_json refuses it: such tests are double escaped.
+        // A byte stream cannot contain a lone surrogate, and serde_json refuses it: such tests are double escaped.
         let file: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         tests.extend(file["tests"].as_array().into_iter().flatten().map(|test| (name.clone(), test.clone())));
@@ -30,7 +30,7 @@ fn text_of(value: &Value, double_escaped: bool) -> Option<String> {
     if double_escaped { serde_json::from_str(&format!("\"{text}\"")).ok() } else { Some(text.to_owned()) }
 }
 
-/// Tags and their attributes, by the suite.
+/// Tags and their attributes, according to the suite.
 fn expected_tags(output: &Value, double_escaped: bool) -> Option<Vec<StartOrEnd>> {
     let mut tags = Vec::new();
     for token in output.as_array()? {
@@ -97,7 +97,7 @@ fn reference_cases() {
     let mut cases = 0;
     for (file, test) in tokenizer_tests() {
         let input = test["input"].as_str().unwrap_or_default();
-        // In text a name without semicolon counts before a letter too; numbers are the same in text and attributes.
+        // In text, a name without semicolon also counts before a letter; numbers are the same in text and attributes.
         let same = file == "numericEntities.test" || (file == "namedEntities.test" && input.ends_with(';'));
         if !same || test["output"].as_array().is_none_or(|output| output.iter().any(|token| token[0] != "Character")) {
             continue;
@@ -119,7 +119,7 @@ fn encoding_cases() {
     let (mut cases, mut wrong) = (0, Vec::new());
     for file in ["tests1.dat", "tests2.dat", "test-yahoo-jp.dat"] {
         let bytes = std::fs::read(root.join(file)).unwrap();
-        // The files are bytes of several encodings; the marks are ASCII.
+        // The files contain bytes of several encodings; the marks are ASCII.
         let (text, _) = encoding_rs::WINDOWS_1252.decode_without_bom_handling(&bytes);
         for case in text.split("#data\n").skip(1) {
             let Some((data, label)) = case.split_once("\n#encoding\n") else { continue };

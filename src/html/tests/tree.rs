@@ -1,4 +1,4 @@
-//! The other slow twin: html5ever's tree builder, on pages that mix HTML with SVG and MathML and leave out end tags.
+//! The other slow twin: html5ever's tree builder, on pages that mix HTML with SVG and MathML and omit end tags.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -11,7 +11,7 @@ use html5ever::{Attribute, ExpandedName, ParseOpts, QualName, ns, parse_document
 use super::{Kinds, raw_of};
 use ringcrawl_base::Rng;
 
-/// The links of the elements that are made, each once: formatting elements are made again where they go on.
+/// The links of created elements, each once: formatting elements are created again where they are reopened.
 #[derive(Default)]
 struct Links(RefCell<Vec<String>>);
 
@@ -24,7 +24,7 @@ fn nameless() -> Rc<Node> {
     Rc::new(Node { name: None, is_point: false })
 }
 
-/// The builder keeps its stack itself: there need be no tree.
+/// The builder keeps its own stack, so no tree is needed.
 impl TreeSink for Links {
     type Handle = Rc<Node>;
     type Output = Vec<String>;
@@ -93,14 +93,14 @@ const HTML: [&str; 22] = [
     "div", "p", "span", "b", "i", "ul", "li", "table", "tr", "td", "h1", "h2", "section", "label", "button", "x-y", "dl",
     "dd", "em", "font", "img", "br",
 ];
-/// Without `annotation-xml`, which is in the way of end tags by the standard's scopes, but not by html5ever's.
+/// Without `annotation-xml`, which blocks end tags by the standard's scopes, but not by html5ever's.
 #[rustfmt::skip]
 const FOREIGN: [&str; 14] = [
     "svg", "math", "g", "path", "foreignObject", "desc", "title", "mi", "mtext", "mglyph", "script", "style", "font",
     "circle",
 ];
 
-/// A page of tags, some of them not closed, with a link behind all.
+/// A page of tags, some of them not closed, with a link at the end.
 fn page(rng: &mut Rng) -> String {
     let (mut page, mut open, mut links) = (String::new(), Vec::new(), 0);
     let mut link = || {
@@ -141,8 +141,8 @@ fn page(rng: &mut Rng) -> String {
     page + &link()
 }
 
-/// With other seeds one in some tens of thousands differs: what is left out of `around` and of `foreign` (their Limits), and
-/// html5ever's list of special elements, which has none of SVG and MathML.
+/// With other seeds, one in some tens of thousands differs: because of the Limits of `around` and `foreign`, and
+/// because html5ever's list of special elements has none of SVG and MathML.
 #[test]
 fn same_links_as_the_tree_builder() {
     const PAGES: usize = 40_000;

@@ -30,18 +30,18 @@ pub(super) struct StartOrEnd {
 pub(super) struct Read<'a> {
     /// The page.
     pub bytes: &'a [u8],
-    /// The tags that are given, or more.
+    /// The tags that are returned, perhaps with more.
     pub wanted: Wanted,
     /// The element in whose raw text the page begins.
     pub inside: Option<(&'a [u8], RawText)>,
     /// Whether the first tag stands in a foreign element.
     pub foreign: bool,
-    /// Whether a tag's name tells how its content is read.
+    /// Whether a tag's name determines how its content is read.
     pub raw_text: bool,
 }
 
 impl<'a> Read<'a> {
-    /// A whole page, for these tags; for all where there are none.
+    /// A whole page, for these tags; for all if there are none.
     pub fn page(bytes: &'a [u8], names: &[&[u8]]) -> Read<'a> {
         let mut wanted = Wanted::new(wanted::bits(names));
         wanted.set_every(names.is_empty());
@@ -94,7 +94,7 @@ fn lower(name: &[u8]) -> String {
     String::from_utf8_lossy(name).to_ascii_lowercase().replace('\0', "\u{fffd}")
 }
 
-/// The tags by the byte-wise twin.
+/// The tags found by the byte-wise twin.
 fn bytewise(page: &[u8]) -> Vec<StartOrEnd> {
     let mut tokenizer = slow::Tokenizer::new(page);
     let mut tags = Vec::new();
@@ -167,7 +167,7 @@ const CHARACTERS: [char; 23] = [
     'r', '<', '>', '/', '!', '-', '\'', '"', '=', ' ', '\n', '\r', '\t', '&', ';', '#', 'a', 'S', 'x', '1', 'é', '?', '\u{c}',
 ];
 
-/// A page of pieces, some of its characters changed.
+/// A page of pieces, with some characters changed.
 fn page(rng: &mut Rng, pieces: usize) -> String {
     let pieces: String = (0..1 + rng.index(pieces)).map(|_| *rng.pick(&PIECES)).collect();
     let mut page: Vec<char> = pieces.chars().collect();
@@ -210,7 +210,7 @@ fn same_tags_as_html5ever() {
     check_standard(0x5eed_0002, 4_000);
 }
 
-/// Ten million pages, and as many changed pieces of real ones where there are any, from a seed that is drawn.
+/// Ten million pages, and as many changed pieces of real ones if there are any, from a random seed.
 #[test]
 #[ignore = "long: ten million changed pages against html5ever, or RINGCRAWL_LONG_MINUTES"]
 fn same_tags_as_html5ever_for_long() {
@@ -255,7 +255,7 @@ fn check_real(rng_seed: u64, rounds: usize, pages: &[String]) {
     }
 }
 
-/// Some real pages, as text, where there are any.
+/// Some real pages, as text, if there are any.
 fn real_pages() -> Vec<String> {
     let Some(root) = super::conformance("html/pages") else { return Vec::new() };
     let mut pages = Vec::new();
@@ -273,7 +273,7 @@ fn real_pages() -> Vec<String> {
     pages
 }
 
-/// Names that are asked for: some, and those of raw text, whose end depends on them.
+/// Names that are searched for: some ordinary ones, and those of raw text, whose end depends on them.
 const SOME: [&[u8]; 13] = [
     b"a",
     b"link",
@@ -304,7 +304,7 @@ fn check(page: &[u8], what: impl Fn() -> String) {
     }
 }
 
-/// The same under every kernel, whether tags are passed or read, wherever in a block a page begins.
+/// The same under every kernel, whether tags are skipped or read, at every place of a block.
 #[test]
 fn same_tags_as_byte_by_byte() {
     let mut rng = Rng::new(0x5eed_0012);
@@ -316,7 +316,8 @@ fn same_tags_as_byte_by_byte() {
     }
 }
 
-/// Names and values of every length up to two blocks, however the value is written, as the byte-wise twin and html5ever.
+/// Names and values of every length up to two blocks, in every notation, compared with the byte-wise twin and
+/// html5ever.
 #[test]
 fn names_and_values_of_every_length() {
     for name in 1..=130 {
@@ -333,7 +334,7 @@ fn names_and_values_of_every_length() {
     }
 }
 
-/// A value with `>` in it, and a tag behind that: however far back the value's quote stands, and whichever it is.
+/// A value with `>` in it, and a tag behind it: at every distance of the value's quote, of either kind.
 #[test]
 fn quoted_values_of_every_distance() {
     let lengths = [0, 1, 40, 61, 62, 63, 64, 65, 66, 128, 200];
@@ -356,7 +357,7 @@ fn quoted_values_of_every_distance() {
     }
 }
 
-/// Odd tags, and each cut, at each place of a block.
+/// Unusual tags, and each truncated, at each place of a block.
 #[test]
 fn tags_at_the_borders_of_blocks() {
     for odd in [

@@ -1,30 +1,31 @@
-//! The attributes of a tag: names, and where their values stand.
+//! The attributes of a tag: names, and the places of their values.
 //!
-//! Decides: a tag is read in blocks that begin at an attribute, and in a block from attribute to attribute by the bits of
-//! what stops a name, an equals sign or a quote. What does not fit in a block is read again, from its beginning on, one
-//! question after the other. Who has seen enough stops there, and reads on or skims (`skim`).
+//! Decides: a tag is read in blocks that begin at an attribute, and within a block from attribute to attribute by the
+//! bits of bytes that end a name, of equals signs and of quotes. An attribute that does not fit in a block is read
+//! again from its beginning, one step after the other. A caller that has seen enough stops there, and reads on or
+//! skims (`skim`).
 //!
 //! Source: WHATWG HTML sections 13.2.5.32 to 13.2.5.40.
-//! Invariants: every attribute in order, duplicates too; an attribute is read twice at most.
+//! Invariants: every attribute in order, including duplicates; an attribute is read at most twice.
 
 use std::ops::ControlFlow;
 
 use super::super::block::{BLOCK, Kernel};
 use super::{Stop, Tokenizer};
 
-/// Where a value stands in the page.
+/// The place of a value in the page.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(in super::super) struct Span {
-    /// Its first byte: never that of the page, where a tag begins at the earliest.
+    /// Its first byte; never the page's first byte, which at the earliest begins the tag.
     pub start: usize,
     /// Behind its last byte.
     pub end: usize,
 }
 
 impl<'a, K: Kernel> Tokenizer<'a, K> {
-    /// Reads the attributes of the tag that `tag` gave, in order, duplicates included: the first one counts.
-    /// A name and a raw value; without `=` the value is empty. Returns whether the tag closes itself (`/>`), or
-    /// `None` when the file ends inside the tag, which makes it no tag at all.
+    /// Reads the attributes of the tag that `tag` returned, in order, duplicates included: the first one counts. A
+    /// name and a raw value; without `=` the value is empty. Returns whether the tag closes itself (`/>`), or `None`
+    /// when the file ends inside the tag, which makes it no tag at all.
     #[inline(always)]
     pub fn attributes(&mut self, mut each: impl FnMut(&'a [u8], Span)) -> Option<bool> {
         let read = self.attributes_until(|name, span| {
@@ -37,7 +38,7 @@ impl<'a, K: Kernel> Tokenizer<'a, K> {
         }
     }
 
-    /// The same, but up to the first attribute that `is_last`, if there is one; what is behind it may be read as a tag of
+    /// The same, but only up to the first attribute that `is_last`, if there is one; the rest may be read as a tag of
     /// its own.
     #[inline(always)]
     pub fn attributes_until(
@@ -52,7 +53,7 @@ impl<'a, K: Kernel> Tokenizer<'a, K> {
             let equals = kernel.places(block, b'=');
             let doubles = kernel.places(block, b'"');
             let mut left = !0_u64;
-            // From attribute to attribute, as long as they lie in the block.
+            // From attribute to attribute, while they are within the block.
             loop {
                 // Before attribute name state.
                 let start = lowest((!ends | closes) & left);
@@ -68,7 +69,7 @@ impl<'a, K: Kernel> Tokenizer<'a, K> {
                 let stop_at = self.at + stop.trailing_zeros() as usize;
                 let value = stop << 1;
                 if value == 0 && start != 1 {
-                    // Its end lies in the next block, or the first byte of its value.
+                    // Its end, or the first byte of its value, is in the next block.
                     self.at = start_at;
                     break;
                 }
@@ -76,7 +77,7 @@ impl<'a, K: Kernel> Tokenizer<'a, K> {
                 let quotes = if value & doubles != 0 { doubles } else { kernel.places(block, b'\'') };
                 let (name, span);
                 if has_value && value & quotes != 0 {
-                    // Attribute value states, in quotes, which is the usual thing.
+                    // Attribute value states, in quotes, the usual case.
                     let end = lowest(quotes & above(value));
                     let end_at = if end == 0 {
                         let quote = if value & doubles != 0 { b'"' } else { b'\'' };
@@ -129,8 +130,8 @@ impl<'a, K: Kernel> Tokenizer<'a, K> {
         }
     }
 
-    /// Attribute name state to after attribute value state, at the name, however it goes on; `None` at the end of the
-    /// file.
+    /// Attribute name state to after attribute value state, starting at the name, in all cases; `None` at the end of
+    /// the file.
     #[inline(always)]
     fn unusual_attribute(&mut self) -> Option<(&'a [u8], Span)> {
         let start = self.at;
@@ -147,7 +148,7 @@ impl<'a, K: Kernel> Tokenizer<'a, K> {
         self.skip_space();
         let quote = *self.rest().first()?;
         if !matches!(quote, b'"' | b'\'') {
-            // Unquoted: up to space or `>`, which may stand here already.
+            // Unquoted: up to space or `>`, which may be here already.
             let start = self.at;
             self.skip_to(Stop::UnquotedValueEnd)?;
             return Some((name, Span { start, end: self.at }));
@@ -161,7 +162,7 @@ impl<'a, K: Kernel> Tokenizer<'a, K> {
     }
 }
 
-/// The lowest one alone.
+/// The lowest bit alone.
 #[inline(always)]
 fn lowest(bits: u64) -> u64 {
     bits & bits.wrapping_neg()

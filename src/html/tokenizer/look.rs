@@ -1,28 +1,30 @@
-//! Where to look closer: the next tag that may be wanted, found without going from tag to tag.
+//! Finds the next tag that may be wanted, without walking from tag to tag.
 //!
-//! Decides: a `<` that may begin something wanted is found by the letters behind it, block after block, as fast as a byte
-//! is found. What stands before it is looked at only then, backwards, and tells that the `<` is no part of another tag.
+//! Decides: the letters behind a `<` that may begin something wanted are matched block after block, as fast as a
+//! single byte. Only then are the bytes before it examined, backwards, to prove that the `<` is not part of another
+//! tag.
 //!
-//! Why this is enough: all begins in the data state, at `from`, and nothing that begins between `from` and the `<` is
-//! wanted: so what is there is text, tags, and what is no tag and ends at the next `>`. Such a tag ends at the first `>`
-//! that stands in no quoted value, and a quoted value begins at a quote behind `=`, with or without spaces between. So if
-//! the last `<` or `>` is a `>`, and it stands in no such value, all is text behind it, and the `<` begins something. It
-//! stands in none if the last `"` before it is not behind `=`, nor the last `'`: a value's own quotes would be the last.
-//! Where one of them is (`title="a > b`) there is doubt, and the tokenizer goes there from tag to tag.
+//! Why this is enough: everything starts in the data state, at `from`, and nothing that begins between `from` and the
+//! `<` is wanted: so those bytes are text, tags, and markup that is not a tag and ends at the next `>`. Such a tag
+//! ends at the first `>` outside a quoted value, and a quoted value begins at a quote behind `=`, with or without
+//! spaces between. So if the last `<` or `>` is a `>`, and it is outside such values, everything behind it is text,
+//! and the `<` begins something. It is outside if neither the last `"` nor the last `'` before it is behind `=`: a
+//! value's own quotes would be the last. If one of them is (`title="a > b`), the result is uncertain, and the
+//! tokenizer walks there from tag to tag.
 //!
-//! Invariants: never wrongly sure. Both ways together, a byte is looked at a few times: backwards no further than `from`,
-//! and the next search begins at the `<`, or behind it.
+//! Invariants: never a false certainty. In both directions together, a byte is read a few times: backwards no further
+//! than `from`, and the next search begins at the `<` or behind it.
 
 use super::super::block::{BLOCK, Kernel, WINDOW};
 use super::super::wanted::Wanted;
 use super::is_space;
 
-/// A look from a place on.
+/// A search from a position.
 #[derive(Clone, Copy)]
 pub(super) struct Look<'b, K> {
     pub kernel: K,
     pub bytes: &'b [u8],
-    /// In the data state.
+    /// A position in the data state.
     pub from: usize,
 }
 
@@ -38,13 +40,13 @@ pub(super) struct Found {
 /// The block that ends at a place.
 struct Back<B> {
     block: B,
-    /// Which of its bytes are asked for: those that are not before `from`.
+    /// Which of its bytes to examine: those not before `from`.
     asked: u64,
-    /// Where it begins: below zero, wrapped, where the page does not have a whole block.
+    /// Where it begins: below zero, wrapped, if the page does not have a whole block.
     start: usize,
 }
 
-/// How far ahead a block is asked for: the processor itself asks for no page of memory but the one that is read.
+/// How far ahead a block is prefetched: the processor's own prefetching stays within the current memory page.
 const AHEAD: usize = 4096;
 
 impl<K: Kernel> Look<'_, K> {
@@ -52,7 +54,7 @@ impl<K: Kernel> Look<'_, K> {
     #[inline(always)]
     pub fn find(self, wanted: &Wanted) -> Option<Found> {
         let (kernel, letters) = (self.kernel, wanted.letters());
-        // Values in single quotes are rare, and so is the need to go back for a `'`; `"` mostly stands near.
+        // Values in single quotes are rare, and so is the need to go back for a `'`; a `"` is mostly near.
         let mut singles = kernel.equal(kernel.load(&[0; BLOCK]), b'\'');
         let mut rest = self.bytes.get(self.from..)?;
         while let Some(window) = rest.first_chunk::<WINDOW>() {
@@ -78,12 +80,12 @@ impl<K: Kernel> Look<'_, K> {
         Some(Found { at: self.bytes.len() - rest.len() + place, names, behind_single: true })
     }
 
-    /// Whether what `find` found stands in the data state; said only if it is sure.
+    /// Whether what `find` found is in the data state; true only if certain.
     #[inline(always)]
     pub fn is_data(self, found: &Found) -> bool {
         let mut end = found.at;
         let mut in_text = true;
-        // Whether the last quote of a kind is still to be found.
+        // Whether the last quote of each kind has not been found yet.
         let (mut double, mut single) = (true, found.behind_single);
         while end > self.from {
             let back = self.before(end);
@@ -122,7 +124,7 @@ impl<K: Kernel> Look<'_, K> {
         true
     }
 
-    /// Whether what stands at `at` is behind `=`, and spaces perhaps.
+    /// Whether the byte at `at` is behind `=`, perhaps with spaces between.
     #[inline(always)]
     fn is_behind_equals(self, mut at: usize) -> bool {
         while at > self.from {
@@ -150,7 +152,7 @@ impl<K: Kernel> Look<'_, K> {
     }
 }
 
-/// Where in what is left of a page, less than a window, something wanted may begin.
+/// Where something wanted may begin in the rest of a page, which is shorter than a window.
 #[cold]
 #[inline(never)]
 fn find_in_tail(rest: &[u8], wanted: &Wanted) -> Option<usize> {
@@ -166,7 +168,8 @@ fn names_at(rest: &[u8], place: usize, wanted: &Wanted) -> u32 {
     }
 }
 
-/// The first `<` at or behind `at` with a `/` behind it, or with `other`. Two blocks at once: it is far, mostly.
+/// The first `<` at or behind `at` that is followed by `/` or by `other`. Two blocks at once, because it is mostly
+/// far away.
 #[inline(always)]
 pub(super) fn find_end<K: Kernel>(kernel: K, bytes: &[u8], at: usize, other: u8) -> Option<usize> {
     let mut rest = bytes.get(at..)?;
@@ -185,7 +188,7 @@ pub(super) fn find_end<K: Kernel>(kernel: K, bytes: &[u8], at: usize, other: u8)
     find_end_in_tail(rest, other).map(|place| bytes.len() - rest.len() + place)
 }
 
-/// Marks each `<` of the window's block that has such a byte behind it.
+/// Marks each `<` of the window's block that is followed by such a byte.
 #[inline(always)]
 fn ends<K: Kernel>(kernel: K, window: &[u8; WINDOW], other: u8) -> K::Marks {
     let (opens, behind) = (kernel.load(block_of(window, 0)), kernel.load(block_of(window, 1)));
@@ -193,14 +196,14 @@ fn ends<K: Kernel>(kernel: K, window: &[u8; WINDOW], other: u8) -> K::Marks {
     kernel.both(kernel.equal(opens, b'<'), behind)
 }
 
-/// The same in what is left of the page, byte by byte.
+/// The same in the rest of the page, byte by byte.
 #[cold]
 #[inline(never)]
 fn find_end_in_tail(rest: &[u8], other: u8) -> Option<usize> {
     rest.windows(2).position(|two| matches!(*two, [b'<', behind] if behind == b'/' || behind == other))
 }
 
-/// The page's first bytes up to `end`, less than a block, behind zeros.
+/// The page's first bytes up to `end`, less than a block, preceded by zeros.
 #[cold]
 #[inline(never)]
 fn first_block(bytes: &[u8], end: usize) -> [u8; BLOCK] {
@@ -216,7 +219,7 @@ pub(super) fn block_of(window: &[u8; WINDOW], place: usize) -> &[u8; BLOCK] {
     window.get(place..).and_then(<[u8]>::first_chunk).unwrap_or(&[0; BLOCK])
 }
 
-/// The highest one's place; there is one.
+/// The position of the highest bit; there is one.
 #[inline(always)]
 fn highest(bits: u64) -> usize {
     (BLOCK - 1).wrapping_sub(bits.leading_zeros() as usize)

@@ -1,18 +1,19 @@
-//! Bytes to tags: the parts of the HTML tokenizer that decide where a tag starts, ends, and what its attributes are.
+//! Bytes to tags: the parts of the HTML tokenizer that decide where a tag starts and ends, and what its attributes
+//! are.
 //!
-//! Decides: no tree and no tokens for text. The page is looked at in blocks of 64 bytes (`block`). Tags whose names
-//! nobody asked for (`Wanted`) are passed without a look at each, if there is no doubt where they end (`look`); the others
-//! are read, in blocks that begin where the question begins.
+//! Decides: no tree and no tokens for text. The page is read in blocks of 64 bytes (`block`). Tags with unwanted
+//! names (`Wanted`) are skipped without examining each, if it is certain where they end (`look`); the others are
+//! read, in blocks that begin at the current position.
 //!
-//! The tag of the file's end, without `>`, is dropped, as the standard drops it: so a tag counts only once
-//! `Tokenizer::attributes` has come to its end.
+//! A tag cut off by the end of the file, without `>`, is dropped, as in the standard: so a tag counts only once
+//! `Tokenizer::attributes` has reached its end.
 //!
-//! Source: WHATWG HTML section 13.2.5; states are named in comments as they are there. Works for every encoding whose
-//! ASCII bytes stand for ASCII (all but UTF-16 and ISO-2022-JP, which are transcoded first).
+//! Source: WHATWG HTML section 13.2.5; comments name states as it does. Works for every encoding whose ASCII bytes
+//! stand for ASCII (all except UTF-16 and ISO-2022-JP, which are transcoded first).
 //!
 //! Invariants: the position only grows, and every search starts at the position and moves it to what it found or to
 //! the end of the file, so time is linear in bytes whatever the input; nothing is allocated.
-//! Leaves to others: which elements hold raw text (`pass` tells it, by namespace), attribute values (`value`).
+//! Leaves to others: which elements hold raw text (`pass` decides, by namespace), attribute values (`value`).
 
 mod attributes;
 mod look;
@@ -34,7 +35,7 @@ use super::wanted::{self, Wanted};
 pub(super) struct Tokenizer<'a, K> {
     bytes: &'a [u8],
     at: usize,
-    /// Up to here every tag is read: from the position on it is not sure where one ends.
+    /// Up to here every tag is read: from the position on, it is not certain where one ends.
     doubt_end: usize,
     kernel: K,
 }
@@ -46,7 +47,7 @@ pub(super) struct TagName<'a> {
     pub name: &'a [u8],
     /// Whether it is an end tag.
     pub end: bool,
-    /// The bit of its name, if that is known already.
+    /// The bit of its name, if already known.
     pub bit: u32,
 }
 
@@ -78,14 +79,14 @@ impl<'a, K: Kernel> Tokenizer<'a, K> {
         Tokenizer { bytes, at, doubt_end: at, kernel }
     }
 
-    /// The position: where the next tokenizer may go on.
+    /// The position: where the next tokenizer may continue.
     #[inline(always)]
     pub fn at(&self) -> usize {
         self.at
     }
 
-    /// Goes to the next wanted tag and behind its name; `attributes` must be called before the next `tag`.
-    /// `foreign` tells whether the current node is an SVG or MathML element: there alone `<![CDATA[` is a section.
+    /// Moves to the next wanted tag and behind its name; `attributes` must be called before the next `tag`. `foreign`
+    /// says whether the current node is an SVG or MathML element: only there is `<![CDATA[` a section.
     #[inline(always)]
     pub fn tag(&mut self, wanted: &Wanted, foreign: bool) -> Option<TagName<'a>> {
         loop {
@@ -139,7 +140,7 @@ impl<'a, K: Kernel> Tokenizer<'a, K> {
         self.bytes.get(span.start..span.end).unwrap_or_default()
     }
 
-    /// A value as it is to be decoded.
+    /// A value, not yet decoded.
     #[inline(always)]
     pub fn value(&self, span: Span) -> Value<'a> {
         match plain_text(self.kernel, self.bytes, span.start, span.end) {
@@ -164,7 +165,7 @@ impl<'a, K: Kernel> Tokenizer<'a, K> {
         self.bytes.get(at..)?.first_chunk()
     }
 
-    /// What is left at `at`, less than a block, and zeros.
+    /// The rest at `at`, less than a block, padded with zeros.
     #[cold]
     #[inline(never)]
     fn last_block(&self, at: usize) -> [u8; BLOCK] {
@@ -182,13 +183,13 @@ impl<'a, K: Kernel> Tokenizer<'a, K> {
         }
     }
 
-    /// Moves to the first place where to stop, else to the end.
+    /// Moves to the first stop, or to the end.
     #[inline(always)]
     fn skip_to(&mut self, stop: Stop) -> Option<()> {
         let kernel = self.kernel;
         while self.at < self.bytes.len() {
             let block = self.block(self.at);
-            // No closures: these would not be compiled for the kernel.
+            // No closures: they would not be compiled for the kernel.
             let found = match stop {
                 Stop::At(byte) => kernel.places(block, byte),
                 Stop::Either(one, other) => kernel.places(block, one) | kernel.places(block, other),
@@ -209,7 +210,7 @@ impl<'a, K: Kernel> Tokenizer<'a, K> {
         None
     }
 
-    /// Moves behind the next `>` that is `skip` bytes away at least, else to the end.
+    /// Moves behind the next `>` that is at least `skip` bytes away, or to the end.
     #[inline(always)]
     fn skip_past_gt(&mut self, skip: usize) {
         self.at = (self.at + skip).min(self.bytes.len());
@@ -229,7 +230,7 @@ impl<'a, K: Kernel> Tokenizer<'a, K> {
     fn tag_name(&mut self, end: bool) -> TagName<'a> {
         self.at += 1 + usize::from(end);
         let start = self.at;
-        // Where there is no end this is the end of the file.
+        // Without an end, this is the end of the file.
         let _ = self.skip_to(Stop::NameEnd);
         TagName { name: self.bytes.get(start..self.at).unwrap_or_default(), end, bit: 0 }
     }
@@ -240,7 +241,7 @@ pub(super) fn ends_name(byte: u8) -> bool {
     is_space(byte) || matches!(byte, b'/' | b'>')
 }
 
-/// ASCII whitespace (WHATWG Infra): CR too, since the standard makes it LF before tokenizing.
+/// ASCII whitespace (WHATWG Infra): including CR, since the standard makes it LF before tokenizing.
 pub(super) fn is_space(byte: u8) -> bool {
     matches!(byte, b'\t' | b'\n' | 0x0c | b'\r' | b' ')
 }

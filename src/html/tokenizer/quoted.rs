@@ -1,39 +1,40 @@
-//! Attributes as nearly all are written: a space, a name, `="`, a value, `"`.
+//! Attributes in the usual notation: a space, a name, `="`, a value, `"`.
 //!
-//! Decides: where attributes are such, an `<a>`'s link and its `rel` are found by quotes, equals signs and what ends a
-//! name: three questions for a block, and a few operations for each attribute. Whoever is told nothing reads the
-//! attributes one by one.
+//! Decides: for such attributes, the link and the `rel` of an `<a>` are found by the positions of quotes, equals
+//! signs and bytes that end a name: three queries for a block, and a few operations for each attribute. A caller that
+//! gets no answer reads the attributes one by one.
 //!
-//! Why this is enough: between two values stand one byte that ends a name, a name with none of these in it, and one `=`,
+//! Why this is enough: between two values there are one byte that ends a name, a name without such bytes, and one `=`
 //! before the quote. So that is the name of an attribute, and the quote begins its value, which the next quote ends.
 //!
 //! Source: WHATWG HTML sections 13.2.5.32 to 13.2.5.40.
-//! Invariants: never wrongly told; each byte is looked at twice at most.
+//! Invariants: never a wrong answer; each byte is read at most twice.
 //! Limits: attributes in the first block behind the name, or behind the link; a value may be longer.
 
 use super::super::block::{self, Kernel};
 use super::super::value::Value;
 use super::{Span, Stop, Tokenizer};
 
-/// What is known of the attribute that was asked for.
+/// What is known of the attribute.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in super::super) enum Quoted<T> {
     /// It is there.
     Found(T),
     /// The tag has ended without it.
     Nowhere,
-    /// Nothing.
+    /// Unknown.
     Unknown,
 }
 
 const HREF: u32 = u32::from_le_bytes(*b"href");
-/// And what stands behind it.
+/// This includes the byte behind the name.
 const REL: u32 = u32::from_le_bytes(*b"rel=");
-/// The bit that tells small letters from others; `=` has it.
+/// The bit that distinguishes lower-case letters; `=` has it.
 const SMALL: u32 = u32::from_le_bytes([0x20; 4]);
 
 impl<'a, K: Kernel> Tokenizer<'a, K> {
-    /// The link of an `<a>`, if no `rel` is before it. Goes from its name behind the link, or behind the tag, or stays.
+    /// The link of an `<a>`, if no `rel` precedes it. Moves from the name to behind the link, or behind the tag, or
+    /// stays.
     #[inline(always)]
     pub fn link(&mut self) -> Quoted<Value<'a>> {
         const HEAD: u64 = u64::from_le_bytes(*b"a href=\"");
@@ -46,7 +47,7 @@ impl<'a, K: Kernel> Tokenizer<'a, K> {
         }
     }
 
-    /// The first `rel`. Goes from behind another attribute behind the `rel`, or behind the tag, or stays.
+    /// The first `rel`. Moves from behind another attribute to behind the `rel`, or behind the tag, or stays.
     #[inline(always)]
     pub fn rel(&mut self) -> Quoted<Value<'a>> {
         self.named(REL)
@@ -59,7 +60,7 @@ impl<'a, K: Kernel> Tokenizer<'a, K> {
         let block = self.kernel.load(bytes);
         let (ends, equals) = (self.kernel.name_ends(block), self.kernel.places(block, b'='));
         let mut quotes = self.kernel.places(block, b'"');
-        // What ends the name or the value before.
+        // The end of the previous name or value.
         let mut start = 1_u64;
         loop {
             let start_at = start.trailing_zeros() as usize;

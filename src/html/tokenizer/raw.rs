@@ -1,11 +1,11 @@
-//! What is skipped as a whole: comments and their like, and the content of elements that hold no markup.
+//! What is skipped as a whole: comments and similar markup, and the content of elements that hold no markup.
 
 use super::super::block::Kernel;
 use super::look;
 use super::{RawText, Stop, Tokenizer, ends_name};
 
 impl<K: Kernel> Tokenizer<'_, K> {
-    /// Skips the content of the raw text element `name` whose start tag has just been read; its end tag is the next.
+    /// Skips the content of the raw text element `name` whose start tag was just read; its end tag is the next.
     #[inline(always)]
     pub fn skip_raw_text(&mut self, name: &[u8], kind: RawText) {
         match kind {
@@ -41,7 +41,7 @@ impl<K: Kernel> Tokenizer<'_, K> {
         }
     }
 
-    /// Behind the `<!--` here: `-->` and `--!>` end a comment; and so do `>` and `->` at its very start.
+    /// Here, behind the `<!--`: `-->` and `--!>` end a comment; and so do `>` and `->` at its very start.
     #[inline(always)]
     fn skip_comment(&mut self) {
         const OPEN: usize = 4;
@@ -71,7 +71,7 @@ impl<K: Kernel> Tokenizer<'_, K> {
         }
     }
 
-    /// Moves to the first `</`, or to the first `<` with `other` behind it, else to the end.
+    /// Moves to the first `</`, or to the first `<` followed by `other`, or to the end.
     #[inline(always)]
     fn skip_to_end_tag(&mut self, other: u8) -> Option<()> {
         let found = look::find_end(self.kernel, self.bytes, self.at, other);
@@ -91,7 +91,7 @@ impl<K: Kernel> Tokenizer<'_, K> {
     }
 
     /// Script data states. `<!--` escapes, `-->` ends that; inside, `<script` escapes a second time, and then
-    /// `</script` goes back by one step instead of ending the element.
+    /// `</script` goes back by one level instead of ending the element.
     #[inline(always)]
     fn skip_script(&mut self, name: &[u8]) {
         const NAME: &[u8] = b"script";
@@ -147,11 +147,11 @@ fn is_tag(bytes: &[u8], open: &[u8], name: &[u8]) -> bool {
     start.eq_ignore_ascii_case(name) && rest.first().is_some_and(|byte| ends_name(*byte))
 }
 
-/// The same of `</script`, at once.
+/// The same for `</script`, in one comparison.
 #[inline(always)]
 fn is_script_end(bytes: &[u8]) -> bool {
     const END: u64 = u64::from_le_bytes(*b"</script");
-    /// The bits that tell small letters from others.
+    /// The bits that distinguish lower-case letters.
     const SMALL: u64 = u64::from_le_bytes([0, 0, 0x20, 0x20, 0x20, 0x20, 0x20, 0x20]);
     let Some((head, rest)) = bytes.split_first_chunk() else { return false };
     u64::from_le_bytes(*head) | SMALL == END && rest.first().is_some_and(|byte| ends_name(*byte))

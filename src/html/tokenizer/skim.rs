@@ -1,38 +1,38 @@
-//! What is left of a tag, passed without a look at each attribute.
+//! Skips the rest of a tag without examining each attribute.
 //!
-//! Decides: most of what stands in tags is asked for by nobody: classes behind a link, all that a script's tag says, most
-//! of a `<meta>`. The end of such a tag is the first `>`, unless that stands in a quoted value, and what is asked for is seen
-//! by its letters. Whoever is told nothing has to read the attributes one by one.
+//! Decides: most attributes are not needed: classes behind a link, everything in a script's tag, most of a `<meta>`.
+//! The end of such a tag is the first `>`, unless that is in a quoted value, and wanted attributes are detected by
+//! their letters. A caller that gets no answer must read the attributes one by one.
 //!
-//! Why this is enough: a quoted value begins at a quote behind `=`, with or without spaces between, and has no other quote
-//! of its kind in it. So if there is no `'` before the first `>`, and the last `"` is not behind `=` nor space, the `>`
-//! stands in no such value; and no other `>` is part of a tag.
+//! Why this is enough: a quoted value begins at a quote behind `=`, with or without spaces between, and contains no
+//! other quote of its kind. So if there is no `'` before the first `>`, and the last `"` is not behind `=` or space,
+//! the `>` is outside such values; and no other `>` is part of a tag.
 //!
 //! Source: WHATWG HTML sections 13.2.5.32 to 13.2.5.40.
-//! Invariants: never wrongly told; each byte is looked at once.
-//! Limits: what stands in the page's last window is not skimmed.
+//! Invariants: never a wrong answer; each byte is read once.
+//! Limits: bytes in the page's last window are not skimmed.
 
 use super::super::block::{BLOCK, Kernel, WINDOW};
 use super::look::block_of;
 use super::{Tokenizer, is_space};
 
-/// What must not stand in a tag that is skimmed.
+/// What must not occur in a tag that is skimmed.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) enum Unless {
     /// Nothing matters.
     Never,
-    /// Three letters, small or not, whatever they are part of. Small ones here.
+    /// Three letters in either case, even inside a word. Given in lower case.
     Word([u8; 3]),
-    /// The same of four words.
+    /// The same for four words.
     Any([[u8; 3]; 4]),
-    /// A `=` without a `"` right behind it: where there is none, no value is without quotes, and `/>` is what it looks like.
+    /// A `=` without a `"` right behind it: without one, every value is quoted, and `/>` is what it looks like.
     Unquoted,
 }
 
 impl<K: Kernel> Tokenizer<'_, K> {
-    /// Goes behind the tag from its name on, or from behind an attribute. Returns whether its end is `/>`: then it closes
-    /// itself, unless the `/` is that of a value without quotes (`Unless::Unquoted` rules that out). `None`, and stays, if the end cannot be told at a glance, or
-    /// if what is asked for may be there.
+    /// Moves behind the tag, from its name or from behind an attribute. Returns whether it ends in `/>`: then it
+    /// closes itself, unless the `/` belongs to an unquoted value (`Unless::Unquoted` rules that out). Returns
+    /// `None`, and stays, if the end cannot be determined quickly, or if a wanted attribute may be there.
     #[inline(always)]
     pub fn skim(&mut self, unless: Unless) -> Option<bool> {
         let kernel = self.kernel;
@@ -40,7 +40,7 @@ impl<K: Kernel> Tokenizer<'_, K> {
             self.at += 1;
             return Some(false);
         }
-        // What stands before the last `"`.
+        // The bytes before the last `"`.
         let mut before_quote = None;
         let mut at = self.at;
         loop {

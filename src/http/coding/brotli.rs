@@ -1,13 +1,13 @@
-//! Brotli, undone (RFC 7932).
+//! Decodes Brotli (RFC 7932).
 //!
-//! Decides: the decoder is told to be strict, so that the large-window extension, with windows of up to
-//! 1 GiB and no place in HTTP, is refused. Bytes after the stream's end are ignored.
+//! Decides: the decoder runs in strict mode, so that it refuses the large-window extension, which allows windows of
+//! up to 1 GiB and does not exist in HTTP. Bytes after the stream's end are ignored.
 
 use brotli::{BrotliDecompressStream, BrotliResult, BrotliState, HeapAlloc};
 
 use super::{Ending, PIECE_BYTES, Sink};
 
-/// Undoes br.
+/// Decodes br.
 pub(super) fn brotli(input: &[u8], sink: &mut Sink) -> Ending {
     let mut state = BrotliState::new_strict(
         HeapAlloc::<u8>::new(0),
@@ -36,7 +36,7 @@ pub(super) fn brotli(input: &[u8], sink: &mut Sink) -> Ending {
             BrotliResult::ResultSuccess => return Ending::Whole,
             BrotliResult::ResultFailure => return Ending::Corrupt,
             BrotliResult::NeedsMoreInput => return Ending::Short,
-            // Room was offered and none used: it would ask for ever.
+            // Room was offered and none used: it would ask forever.
             BrotliResult::NeedsMoreOutput if out_at == 0 => return Ending::Corrupt,
             BrotliResult::NeedsMoreOutput => {}
         }

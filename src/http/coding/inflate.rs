@@ -1,15 +1,15 @@
-//! gzip and deflate, undone.
+//! Decodes gzip and deflate.
 //!
-//! Decides: gzip's framing (RFC 1952) is read here, so that several members, bytes after the last one, and
-//! a missing check sum can be told from broken data. Stray bytes behind a member are ignored and a check
-//! sum that is not there is not missed, as by browsers; one that is there and differs marks the content.
-//! `deflate` is zlib when its first two bytes say so (RFC 1950 section 2.2) and inflates, else bare deflate.
+//! Decides: gzip's framing (RFC 1952) is read here, to distinguish several members, bytes after the last one, and a
+//! missing checksum from broken data. As in browsers, stray bytes behind a member are ignored and a missing checksum
+//! is accepted; a wrong one marks the content. `deflate` is zlib if its first two bytes say so (RFC 1950 section 2.2)
+//! and it inflates, otherwise bare deflate.
 //!
-//! Why two ways through gzip: nearly every body is one whole member with a true footer, and for those libdeflate takes
-//! less than half the time (bench/micro). All others go the slow way, which decides what they are.
-//! Invariants: both ways give the same content and ending for whatever the quick one takes.
-//! Limits: `MEMBERS_MAX` members, so that empty ones cannot keep a shard busy; the quick way makes room for
-//! `QUICK_RATIO` times what came, and no more.
+//! Why two paths through gzip: nearly every body is one whole member with a true footer, and for those libdeflate
+//! takes less than half the time (bench/micro). All others take the slow path, which determines what they are.
+//! Invariants: both paths give the same content and ending for everything that the quick one accepts.
+//! Limits: `MEMBERS_MAX` members, so that empty ones cannot keep a shard busy; the quick path reserves `QUICK_RATIO`
+//! times the received bytes, and no more.
 
 use flate2::{Crc, Decompress, FlushDecompress, Status};
 use libdeflater::Decompressor;
@@ -20,22 +20,22 @@ use super::{Ending, PIECE_BYTES, Sink};
 /// A gzip body has one member; some servers flush by starting another.
 const MEMBERS_MAX: usize = 10_000;
 
-/// How much longer than its coding content may be for the quick way; its length is only claimed before. Pages are some
-/// five times as long.
+/// Maximum ratio of content to coded bytes on the quick path, where the length is only claimed in advance. Pages are
+/// some five times as long.
 const QUICK_RATIO: usize = 32;
 
-/// The quick way, made when it is first taken.
+/// The quick path, created at its first use.
 #[derive(Default)]
 pub(super) struct Quick(Option<Box<(Decompressor, Finder<'static>)>>);
 
 impl Quick {
-    /// Writes the content of `input` to the empty `sink` when it is one whole member within the limit; otherwise, or when it
-    /// does not look like it, nothing.
+    /// Writes the content of `input` to the empty `sink` if it is one whole member within the limit; otherwise, or if
+    /// it does not look like one, nothing.
     fn one_member(&mut self, input: &[u8], sink: &mut Sink) -> Option<()> {
         let (decompressor, magic) =
             &mut **self.0.get_or_insert_with(|| Box::new((Decompressor::new(), Finder::new(MAGIC))));
         let length = usize::try_from(claimed_bytes(input)).ok()?;
-        // Stray bytes behind a member do no harm, but another member would be more content.
+        // Stray bytes behind a member are harmless, but another member would be more content.
         if length > sink.bytes_max.min(input.len().saturating_mul(QUICK_RATIO))
             || magic.find(input.strip_prefix(MAGIC)?).is_some()
         {
@@ -47,7 +47,7 @@ impl Quick {
     }
 }
 
-/// Undoes gzip, into an empty sink.
+/// Decodes gzip into an empty sink.
 pub(super) fn gzip(input: &[u8], sink: &mut Sink, quick: &mut Quick) -> Ending {
     match quick.one_member(input, sink) {
         Some(()) => Ending::Whole,
@@ -55,20 +55,20 @@ pub(super) fn gzip(input: &[u8], sink: &mut Sink, quick: &mut Quick) -> Ending {
     }
 }
 
-/// How long the content of the last member is, as its footer says (RFC 1952 section 2.3.1); 0 where there is none.
+/// The content length of the last member, as claimed by its footer (RFC 1952 section 2.3.1); 0 if there is none.
 pub(super) fn claimed_bytes(input: &[u8]) -> u64 {
     let is_gzip = input.starts_with(MAGIC);
     input.last_chunk::<4>().filter(|_| is_gzip).map_or(0, |length| u32::from_le_bytes(*length).into())
 }
 
-/// Undoes gzip of any number of members, whole or not.
+/// Decodes gzip of any number of members, whole or not.
 fn members(input: &[u8], sink: &mut Sink) -> Ending {
     let mut input = input;
     let mut inflate = Decompress::new(false);
     for member in 0..MEMBERS_MAX {
         match skip_header(&mut input) {
             Ok(()) => {}
-            // Not another member, then: stray bytes.
+            // Not another member: stray bytes.
             Err(_) if member > 0 => return Ending::Whole,
             Err(ending) => return ending,
         }
@@ -93,7 +93,7 @@ fn members(input: &[u8], sink: &mut Sink) -> Ending {
     Ending::Corrupt
 }
 
-/// Undoes deflate, in whichever of its two senses.
+/// Decodes deflate, in either of its two senses.
 pub(super) fn deflate(input: &[u8], sink: &mut Sink) -> Ending {
     if let [first, second, ..] = input
         && first & 0x0f == 8
@@ -106,8 +106,8 @@ pub(super) fn deflate(input: &[u8], sink: &mut Sink) -> Ending {
     }
     let ending = run(&mut Decompress::new(false), &mut &input[..], sink);
     if ending == Ending::Corrupt {
-        // Bare deflate has no mark of its own. Text that was never coded may inflate to a few bytes before
-        // it breaks, and is likelier than a bare stream damaged midway: the text is worth more.
+        // Bare deflate has no signature. Text that was never coded may inflate to a few bytes before it breaks, and
+        // is more likely than a bare stream damaged midway: the text is worth more.
         sink.clear();
     }
     ending
@@ -133,7 +133,7 @@ fn run(inflate: &mut Decompress, input: &mut &[u8], sink: &mut Sink) -> Ending {
     }
 }
 
-/// How a member begins; 8 is the only method there is (RFC 1952 section 2.3.1).
+/// The start of a member; 8 is the only method (RFC 1952 section 2.3.1).
 const MAGIC: &[u8] = &[0x1f, 0x8b, 8];
 
 /// Skips a member's header (RFC 1952 section 2.3).
@@ -185,7 +185,7 @@ mod tests {
         encoder.finish().expect("a Vec takes everything")
     }
 
-    /// Whether the quick way was taken; `buffer` is what was used before.
+    /// Returns whether the quick path was taken; `buffer` has been used before.
     fn compare_in(buffer: &mut Vec<u8>, quick: &mut Quick, input: &[u8]) -> bool {
         let mut fresh = Vec::new();
         let mut slow = Sink::new(&mut fresh, BYTES_MAX);
@@ -218,7 +218,7 @@ mod tests {
         assert!(!compare(b""));
     }
 
-    /// Members of any content, cut, damaged, one behind another, with stray bytes.
+    /// Members with any content, truncated, damaged, one behind another, with stray bytes.
     #[test]
     fn both_ways_agree() {
         let seed = 1;

@@ -1,18 +1,18 @@
-//! Content codings, undone within limits (RFC 9110 section 8.4).
+//! Decodes content codings within limits (RFC 9110 section 8.4).
 //!
-//! Decides: gzip, x-gzip, deflate (zlib, or bare as many servers send it), br and zstd are known; `identity`
-//! and curl's `none` are nothing; several are undone last to first. What breaks midway is kept up to there;
-//! what is broken from its first byte, or in an unknown coding, stays as it came: often it is a page that
-//! merely lies about its coding. Where several are named, the others are undone all the same: a proxy that
-//! labels once more does not code once more.
+//! Decides: gzip, x-gzip, deflate (zlib, or bare as many servers send it), br and zstd are known; `identity` and
+//! curl's `none` mean nothing; several are decoded last to first. Content that breaks midway is kept up to there. A
+//! body that is broken from its first byte, or in an unknown coding, stays as received: often the page merely has a
+//! wrong label. If several codings are named, the others are still decoded: a proxy that adds a label does not
+//! necessarily code again.
 //!
-//! Invariants: `coding` is `None` exactly when no coding was removed: `bytes` are as they came, but for
-//! uncoded ones being cut at the limit; no stage makes more than
-//! `body_bytes_max` bytes, nor more than `decode_ratio_max` times those that came (from 1 MiB on), nor allocates for more than
-//! twice the bytes it has made and a piece, but for the decoders' own windows (deflate 32 KiB, zstd 8 MiB, brotli 16 MiB).
-//! What a [`Decoder`] makes does not depend on what it made before.
+//! Invariants: `coding` is `None` exactly when no coding was removed: `bytes` are as received, except that uncoded
+//! ones are cut at the limit; no stage makes more than `body_bytes_max` bytes, nor more than `decode_ratio_max` times
+//! the received ones (from 1 MiB on), nor allocates more than twice the bytes it has made and a piece, except for the
+//! decoders' own windows (deflate 32 KiB, zstd 8 MiB, brotli 16 MiB). The output of a [`Decoder`] does not depend on
+//! its earlier outputs.
 //!
-//! Limits: `CODINGS_MAX` codings; a transfer coding takes and makes `TRANSFER_BYTES_MAX` bytes; a [`Decoder`] keeps
+//! Limits: `CODINGS_MAX` codings; a transfer coding reads and makes `TRANSFER_BYTES_MAX` bytes; a [`Decoder`] keeps
 //! `KEPT_BYTES_MAX` bytes.
 
 mod brotli;
@@ -24,52 +24,52 @@ use std::borrow::Cow;
 use super::{Headers, Limits};
 use ringcrawl_base::Truncated;
 
-/// A body after its content codings were undone, as far as that went.
+/// A body after decoding its content codings, as far as possible.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Decoded<'a> {
     /// The content.
     pub bytes: Cow<'a, [u8]>,
-    /// What was removed, as Content-Encoding names it ("gzip", "br, gzip"); `None`: nothing, `bytes` are as
-    /// they came.
+    /// The codings removed, as Content-Encoding names them ("gzip", "br, gzip"); `None`: nothing, `bytes` are as
+    /// received.
     pub coding: Option<String>,
     /// What went wrong; `None` also for content that ended early.
     pub problem: Option<CodingProblem>,
-    /// Why `bytes` are not all of it; a body that was truncated before has its own mark, which comes first.
+    /// Why `bytes` are incomplete; a body that was already truncated has its own mark, which takes precedence.
     pub truncated: Option<Truncated>,
 }
 
-/// Why a coding was not wholly undone.
+/// Why a coding was not fully decoded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, thiserror::Error)]
 pub enum CodingProblem {
-    /// A coding that is not known; the body stays as it came.
+    /// The coding is unknown; the body stays as received.
     #[error("unknown content coding")]
     Unknown,
-    /// More codings than `CODINGS_MAX`; the body stays as it came.
+    /// More codings than `CODINGS_MAX`; the body stays as received.
     #[error("too many content codings")]
     TooMany,
-    /// Broken from the first byte: not what Content-Encoding says; the body stays as it came.
+    /// Broken from the first byte: not what Content-Encoding says; the body stays as received.
     #[error("body is not in the content coding that it names")]
     Corrupt,
-    /// Not in all the codings that Content-Encoding names; those that it is in were undone.
+    /// Not in all the codings that Content-Encoding names; the actual ones were decoded.
     #[error("body is in fewer content codings than it names")]
     Mislabelled,
     /// The content is longer than the limit; it was cut there.
     #[error("decoded body exceeds the limit")]
     TooLarge,
-    /// The content is so many times longer than what came that it is a bomb; it was cut there.
+    /// The content is so many times longer than the received bytes that it is a bomb; it was cut there.
     #[error("decoded body exceeds the ratio")]
     OverRatio,
 }
 
-/// Codings on one body, at most. Two happen by accident; more are an attack.
+/// Maximum number of codings on one body. Two happen by accident; more are an attack.
 pub(super) const CODINGS_MAX: usize = 3;
 
-/// Bytes that a transfer coding takes and makes, at most: the worst of them cost 10 ms.
+/// Maximum number of bytes that a transfer coding reads and makes: the worst of them cost 10 ms.
 pub const TRANSFER_BYTES_MAX: usize = 128 << 10;
-/// Decoded bytes that no ratio forbids: a short page of one repeated line is no attack, and costs little.
+/// Decoded bytes exempt from the ratio: a short page of one repeated line is not an attack, and costs little.
 const RATIO_FREE_BYTES: usize = 1 << 20;
 
-/// A coding that can be undone.
+/// A coding that can be decoded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Coding {
     Gzip,
@@ -107,7 +107,7 @@ impl Coding {
         }
     }
 
-    /// The same, for what is not undone often.
+    /// The same, for rare uses.
     fn undo_once(self, input: &[u8], bytes_max: usize) -> (Vec<u8>, Ending) {
         let mut bytes = Vec::new();
         let mut sink = Sink::new(&mut bytes, bytes_max);
@@ -118,28 +118,29 @@ impl Coding {
     }
 }
 
-/// What a gzip file holds, as far as it is whole and within the limits that decoded content has.
+/// The content of a gzip file, as far as it is intact and within the limits on decoded content.
 pub fn gunzip(file: &[u8], limits: &Limits) -> Vec<u8> {
     let bytes_max = limits.body_bytes_max.min(ratio_bytes_max(file.len(), limits));
     Coding::Gzip.undo_once(file, bytes_max).0
 }
 
-/// What undoing a body of `wire_bytes` bytes may make, whatever the number of codings.
+/// The maximum output of decoding a body of `wire_bytes` bytes, whatever the number of codings.
 fn ratio_bytes_max(wire_bytes: usize, limits: &Limits) -> usize {
     wire_bytes.saturating_mul(limits.decode_ratio_max).max(RATIO_FREE_BYTES)
 }
 
-/// Undoes the codings of one body after another, in memory that is kept: fresh memory has to be cleared, and a decompressor
-/// to be set up, which for a usual page takes half as long as to inflate it.
+/// Decodes the codings of one body after another, in memory that is kept: fresh memory must be cleared, and a
+/// decompressor set up, which for a usual page takes half as long as inflating it.
 #[derive(Default)]
 pub struct Decoder {
-    /// Content lies at its start. It is as long as the longest one was: bytes behind the content are of others.
+    /// Content is at its start. It is as long as the longest content so far: bytes behind the content belong to
+    /// others.
     buffer: Vec<u8>,
     quick: inflate::Quick,
 }
 
 impl Decoder {
-    /// Undoes the codings that Content-Encoding names; the content has at most `body_bytes_max` bytes, and at most
+    /// Decodes the codings that Content-Encoding names; the content has at most `body_bytes_max` bytes, and at most
     /// `decode_ratio_max` times those of `body`.
     pub fn decode<'a>(&'a mut self, headers: &Headers, body: &'a [u8], limits: &Limits) -> Decoded<'a> {
         if self.buffer.len() > KEPT_BYTES_MAX {
@@ -166,7 +167,7 @@ impl Decoder {
             let Some(coding) = codings.get(at) else { break };
             let coded = length.map(|length| self.buffer.get(..length).unwrap_or_default().to_vec());
             let input = coded.as_deref().unwrap_or(body);
-            // Nothing, coded by a server that does not code nothing, is nothing.
+            // If a server labels an empty body as coded without coding it, the content is empty.
             if input.is_empty() {
                 break;
             }
@@ -215,7 +216,7 @@ impl std::fmt::Debug for Decoder {
     }
 }
 
-/// The same as [`Decoder::decode`], of one body alone.
+/// The same as [`Decoder::decode`], for a single body.
 pub fn decode_content<'a>(headers: &Headers, body: &'a [u8], limits: &Limits) -> Decoded<'a> {
     let mut decoder = Decoder::default();
     let Decoded { bytes, coding, problem, truncated } = decoder.decode(headers, body, limits);
@@ -226,12 +227,12 @@ pub fn decode_content<'a>(headers: &Headers, body: &'a [u8], limits: &Limits) ->
     Decoded { bytes, coding, problem, truncated }
 }
 
-/// Whether Content-Encoding names more than one coding: each may make more of the next one's work.
+/// Whether Content-Encoding names more than one coding: each may increase the work of the next.
 pub fn is_coded_twice(headers: &Headers) -> bool {
     headers.list("content-encoding").nth(1).is_some()
 }
 
-/// How long the content of `body` is, as its one coding claims; 0 where nothing is claimed.
+/// The content length of `body`, as claimed by its one coding; 0 if there is no claim.
 pub fn claimed_bytes(headers: &Headers, body: &[u8]) -> u64 {
     let mut codings = headers.list("content-encoding");
     match (codings.next().and_then(|token| Coding::from_token(&token)), codings.next()) {
@@ -241,10 +242,10 @@ pub fn claimed_bytes(headers: &Headers, body: &[u8]) -> u64 {
     }
 }
 
-/// Undoes transfer codings, last to first. What cannot be undone is lost: the coded bytes are no body.
+/// Decodes transfer codings, last to first. A body that cannot be decoded is lost: the coded bytes are not a body.
 ///
-/// It is done where the response is received, in one piece, and nobody asks for such codings: of what came and of what each
-/// makes, [`TRANSFER_BYTES_MAX`] bytes count.
+/// This runs where the response is received, in one piece, and we never request such codings: of the received bytes
+/// and of each output, [`TRANSFER_BYTES_MAX`] bytes count.
 pub(super) fn undo_transfer_codings(
     codings: &[Coding],
     body: Vec<u8>,
@@ -268,14 +269,14 @@ pub(super) fn undo_transfer_codings(
     (bytes, truncated)
 }
 
-/// How undoing one coding ended.
+/// How decoding one coding ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Ending {
-    /// All of it was there.
+    /// The input was complete.
     Whole,
     /// The input ended before the coding did.
     Short,
-    /// The input is not in this coding, or no longer.
+    /// The input is not, or no longer, in this coding.
     Corrupt,
     /// There is more than the limit.
     Full,
@@ -291,14 +292,14 @@ impl Ending {
     }
 }
 
-/// A decoder has room for so many bytes each time.
+/// The room that a decoder gets each time, in bytes.
 const PIECE_BYTES: usize = 16 << 10;
 /// A longer buffer held one huge content; it is freed.
 const KEPT_BYTES_MAX: usize = 1 << 20;
 
-/// Takes what a decoder makes, up to a limit.
+/// Takes a decoder's output, up to a limit.
 struct Sink<'a> {
-    /// Content lies at its start; what is behind that was written before.
+    /// Content is at its start; bytes behind it are from earlier content.
     buffer: &'a mut Vec<u8>,
     length: usize,
     bytes_max: usize,
@@ -309,7 +310,7 @@ impl<'a> Sink<'a> {
         Sink { buffer, length: 0, bytes_max }
     }
 
-    /// What was made.
+    /// The output so far.
     fn content(&self) -> &[u8] {
         self.buffer.get(..self.length).unwrap_or_default()
     }
@@ -318,8 +319,8 @@ impl<'a> Sink<'a> {
         self.length = 0;
     }
 
-    /// Where what is made next is to be written: room for `wanted` bytes and one at least, of which the last shows that
-    /// there is more than the limit.
+    /// The buffer for the next output: room for `wanted` bytes, and at least one. The last byte shows that there is
+    /// more than the limit.
     fn room(&mut self, wanted: usize) -> &mut [u8] {
         let end_max = self.bytes_max.saturating_add(1);
         let end = self.length.saturating_add(wanted).min(end_max);
@@ -333,7 +334,7 @@ impl<'a> Sink<'a> {
         self.buffer.get_mut(self.length..end).unwrap_or_default()
     }
 
-    /// So many bytes were written there; whether there was room for all of them within the limit.
+    /// Notes that `bytes` bytes were written there; returns whether all of them were within the limit.
     fn made(&mut self, bytes: usize) -> bool {
         self.length += bytes;
         let fits = self.length <= self.bytes_max;

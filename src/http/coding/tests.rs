@@ -1,4 +1,4 @@
-//! Codings made by the encoders of the same libraries, then cut, damaged, stacked and inflated.
+//! Codings made by the encoders of the same libraries, then truncated, damaged, stacked and inflated.
 
 use std::io::Write;
 
@@ -98,7 +98,7 @@ fn a_body_that_is_labelled_once_more_is_undone_once() {
             (&page[..], Some(removed), None)
         );
     }
-    // In none of them: as it came.
+    // In none of them: as received.
     let decoded = decode("gzip, gzip", &page);
     assert_eq!((&decoded.bytes[..], decoded.coding, decoded.problem), (&page[..], None, Some(CodingProblem::Corrupt)));
 }
@@ -135,7 +135,7 @@ fn gzip_members_and_what_follows_them() {
         let decoded = decode("gzip", &body);
         assert_eq!((&decoded.bytes[..], decoded.problem, decoded.truncated), (&b"hello world"[..], None, None));
     }
-    // A check sum that is missing is not missed; a wrong one is.
+    // A missing checksum is accepted; a wrong one is not.
     let decoded = decode("gzip", &one[..one.len() - 3]);
     assert_eq!((&decoded.bytes[..], decoded.truncated), (&b"hello "[..], None));
     let mut wrong = one.clone();
@@ -184,7 +184,7 @@ fn bombs_stop_at_the_limit() {
         assert_eq!((decoded.problem, decoded.coding.as_deref()), (Some(CodingProblem::TooLarge), Some(named)));
         let Cow::Owned(bytes) = decoded.bytes else { panic!("decoded bytes are new ones") };
         assert!(bytes.capacity() <= BYTES_MAX);
-        // Just the limit is not too much.
+        // Exactly the limit is allowed.
         let exact = encode(made, &zeros[..BYTES_MAX]);
         assert_eq!(decode(named, &exact).truncated, None, "{made}");
     }
@@ -192,7 +192,7 @@ fn bombs_stop_at_the_limit() {
     assert_eq!(decode("gzip, gzip", &nested).truncated, Some(Truncated::Length));
 }
 
-/// Behind the bytes that are free, a bomb ends by its ratio; what merely compresses well does not.
+/// Beyond the exempt bytes, a bomb ends by its ratio; content that merely compresses well does not.
 #[test]
 fn bombs_end_by_their_ratio_before_the_limit() {
     let limits = Limits { body_bytes_max: 64 << 20, decode_ratio_max: 200, ..Limits::default() };
@@ -262,7 +262,7 @@ fn damage_never_panics_nor_exceeds_the_limit() {
     }
 }
 
-/// What a coding claims is believed only where it costs nobody anything.
+/// A claimed length is believed only where that is harmless.
 #[test]
 fn what_codings_claim() {
     let (text, claimed) = (text(), |coding: &str, body: &[u8]| claimed_bytes(&headers(coding), body));

@@ -1,7 +1,7 @@
-//! Zstandard, undone (RFC 8878).
+//! Decodes Zstandard (RFC 8878).
 //!
-//! Decides: windows of up to 8 MiB, the most that a sender may use in HTTP (RFC 9659 section 3). Several
-//! frames, skippable ones too, are one content; bytes that start no frame behind one are ignored.
+//! Decides: windows of up to 8 MiB, the maximum that a sender may use in HTTP (RFC 9659 section 3). Several frames,
+//! skippable ones included, are one content; bytes behind a frame that start no other are ignored.
 
 use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 use zstd::zstd_safe::DParameter;
@@ -11,7 +11,7 @@ use super::{Ending, PIECE_BYTES, Sink};
 /// 2^23 bytes.
 const WINDOW_LOG_MAX: u32 = 23;
 
-/// Undoes zstd.
+/// Decodes zstd.
 pub(super) fn zstd(input: &[u8], sink: &mut Sink) -> Ending {
     let Ok(mut decoder) = Decoder::new() else { return Ending::Corrupt };
     if decoder.set_parameter(DParameter::WindowLogMax(WINDOW_LOG_MAX)).is_err() {
@@ -41,7 +41,8 @@ pub(super) fn zstd(input: &[u8], sink: &mut Sink) -> Ending {
     }
 }
 
-/// How long the content of the first frame is, as its header says (RFC 8878 section 3.1.1.1); 0 where it says nothing.
+/// The content length of the first frame, as claimed by its header (RFC 8878 section 3.1.1.1); 0 if there is no
+/// claim.
 pub(super) fn claimed_bytes(input: &[u8]) -> u64 {
     zstd::zstd_safe::get_frame_content_size(input).ok().flatten().unwrap_or(0)
 }

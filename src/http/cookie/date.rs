@@ -1,6 +1,7 @@
 //! The dates of cookies (RFC 6265 section 5.1.1): tokens in any order, unlike those of other fields.
 //!
-//! Decides: what the section says, to the letter; a date before 1970 is the beginning of 1970, as long past as any.
+//! Decides: follows the section to the letter; a date before 1970 becomes the beginning of 1970, which has equally
+//! passed.
 
 use ringcrawl_base::time::UnixTime;
 
@@ -35,7 +36,7 @@ pub(super) fn cookie_date(value: &[u8]) -> Option<UnixTime> {
     if year < 1_601 || second > 59 {
         return None;
     }
-    // Whether there is such a day does not depend on the century but for leap years; those before 1970 have passed.
+    // Whether the day exists depends on the century only for leap years; those before 1970 have passed.
     match year {
         ..1_970 if (1..=31).contains(&day) && hour < 24 && minute < 60 => Some(UnixTime::from_micros(0)),
         _ => UnixTime::from_civil(year, month, day, hour, minute, second),
@@ -46,7 +47,7 @@ fn is_delimiter(byte: u8) -> bool {
     matches!(byte, 0x09 | 0x20..=0x2f | 0x3b..=0x40 | 0x5b..=0x60 | 0x7b..=0x7e)
 }
 
-/// As many digits as `lengths` allows, and no further digit behind them; with what follows.
+/// As many digits as `lengths` allows, with no further digit behind them; and the rest.
 fn number(token: &[u8], lengths: std::ops::RangeInclusive<usize>) -> Option<(u64, &[u8])> {
     let count = token.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (digits, rest) = token.split_at_checked(count)?;

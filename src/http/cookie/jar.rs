@@ -1,9 +1,9 @@
 //! The cookies of a shard, in a drawer for each site.
 //!
-//! Decides: what makes room for what. A site's oldest cookie for its newest, after those that have expired; a whole site
-//! that was asked for nothing for longest for others. Cookies live in memory and end with the process.
-//! Invariants: no drawer holds more than `site_count_max` cookies, none of them more than `bytes_max` bytes; all of them
-//! together `ram_bytes_max`, overhead included; a Cookie field has at most `FIELD_BYTES_MAX` bytes.
+//! Decides: what makes room for what. A site's newest cookie replaces its oldest, after expired ones; the site unused
+//! for longest makes room for others. Cookies are kept in memory and end with the process.
+//! Invariants: no drawer holds more than `site_count_max` cookies, none of them more than `bytes_max` bytes; all of
+//! them together `ram_bytes_max`, overhead included; a Cookie field has at most `FIELD_BYTES_MAX` bytes.
 //! Limits: see `CookieLimits`. Sites that are spread over shards have a drawer in each.
 
 use std::collections::{BTreeMap, HashMap};
@@ -13,12 +13,12 @@ use crate::Headers;
 use ringcrawl_base::time::UnixTime;
 use ringcrawl_url::Url;
 
-/// What a jar may hold.
+/// Limits of a jar.
 #[derive(Clone, Copy, Debug)]
 pub struct CookieLimits {
     /// Cookies of a site.
     pub site_count_max: usize,
-    /// Bytes of one: name, value, domain and path.
+    /// Bytes of one cookie: name, value, domain and path.
     pub bytes_max: usize,
     /// Bytes of all.
     pub ram_bytes_max: usize,
@@ -29,7 +29,7 @@ pub struct CookieLimits {
 pub struct Jar {
     limits: CookieLimits,
     sites: HashMap<Box<str>, Drawer>,
-    /// Sites by when they were last used, the longest ago first.
+    /// Sites by last use, the least recent first.
     by_use: BTreeMap<u64, Box<str>>,
     next_use: u64,
     bytes: usize,
@@ -42,7 +42,7 @@ struct Drawer {
     used: u64,
 }
 
-/// What a cookie costs besides its bytes, and a site besides its cookies.
+/// The cost of a cookie on top of its bytes, and of a site on top of its cookies.
 const OVERHEAD_BYTES: usize = 128;
 /// Longest Cookie field. Servers refuse longer ones: Apache's LimitRequestFieldSize is 8,190.
 const FIELD_BYTES_MAX: usize = 8_000;
@@ -53,7 +53,7 @@ impl Jar {
         Jar { limits, sites: HashMap::new(), by_use: BTreeMap::new(), next_use: 0, bytes: 0 }
     }
 
-    /// Takes what a response from `url` sets.
+    /// Stores the cookies set by a response from `url`.
     pub fn store(&mut self, url: &Url, headers: &Headers, now: UnixTime) {
         for field in headers.all("set-cookie") {
             if let Some(cookie) = Cookie::parse(field, url, now, self.limits.bytes_max) {
@@ -62,7 +62,7 @@ impl Jar {
         }
     }
 
-    /// What a request for `url` carries as Cookie: longer paths first, then older cookies (section 5.4).
+    /// The Cookie field of a request for `url`: longer paths first, then older cookies (section 5.4).
     pub fn field(&mut self, url: &Url, now: UnixTime) -> Option<Vec<u8>> {
         let site = drawer(url);
         if self.sites.is_empty() || !self.sites.contains_key(site) {
@@ -88,7 +88,7 @@ impl Jar {
         (!field.is_empty()).then_some(field)
     }
 
-    /// Bytes of memory, about.
+    /// Approximate bytes of memory.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -117,7 +117,7 @@ impl Jar {
             self.bytes += cookie_bytes(&cookie);
             cookies.push(cookie);
         }
-        // A date that has passed is how a server takes a cookie back.
+        // A server deletes a cookie by a date that has passed.
         cookies.retain(|cookie| {
             let lives = cookie.expires > now;
             freed += if lives { 0 } else { cookie_bytes(cookie) };
@@ -160,7 +160,7 @@ fn cookie_bytes(cookie: &Cookie) -> usize {
     cookie.bytes() + OVERHEAD_BYTES
 }
 
-/// The name lies in both maps.
+/// The name is stored in both maps.
 fn site_bytes(site: &str) -> usize {
     2 * site.len() + OVERHEAD_BYTES
 }
@@ -195,7 +195,7 @@ mod tests {
         String::from_utf8(field).expect("text")
     }
 
-    /// What is counted is what is there.
+    /// The counts match the contents.
     fn check(jar: &Jar) {
         let mut counted = 0;
         for (site, drawer) in &jar.sites {
@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(field(&mut jar, "http://www.a.test/x/y/z", 1), "deep=2; old=1; wide=3");
         assert_eq!(field(&mut jar, "http://a.test/", 1), "wide=3");
         assert_eq!(field(&mut jar, "http://b.test/", 1), "");
-        // Another value in the same place; a date that has passed takes it back.
+        // Another value in the same place; a date that has passed deletes it.
         set(&mut jar, "http://www.a.test/", &["old=4", "wide=5; Domain=a.test; Max-Age=10"], 2);
         assert_eq!(field(&mut jar, "http://www.a.test/", 3), "old=4; wide=5");
         assert_eq!(field(&mut jar, "http://www.a.test/", 12), "old=4");
@@ -241,7 +241,7 @@ mod tests {
         let mut jar = Jar::new(LIMITS);
         for number in 0..1_000 {
             set(&mut jar, &format!("http://site{number}.test/"), &["a=1", "b=2"], number);
-            // One that is asked for all the time stays.
+            // A site that is constantly used stays.
             if number > 0 {
                 assert_eq!(field(&mut jar, "http://www.site0.test/", number), "");
                 assert_eq!(field(&mut jar, "http://site0.test/", number), "a=1; b=2");

@@ -1,12 +1,13 @@
 //! Cookies as a client keeps them (RFC 6265).
 //!
-//! Decides: one Set-Cookie field is read by section 5.2, which takes nearly anything, and becomes a cookie or nothing by
-//! section 5.3: no cookie for another host, for a public suffix, or for https from a page without it (as browsers, RFC
-//! 6265bis section 5.7). Which cookies a request carries is section 5.4. HttpOnly means nothing to a client without
-//! scripts.
-//! Invariants: a cookie is sent to no host outside of the site that set it; name and value hold no control character,
+//! Decides: one Set-Cookie field is read by section 5.2, which accepts nearly anything, and becomes a cookie or
+//! nothing by section 5.3: no cookie for another host, for a public suffix, or for https from a page without it (as
+//! in browsers, RFC 6265bis section 5.7). Section 5.4 determines which cookies a request carries. HttpOnly means
+//! nothing to a client without scripts.
+//! Invariants: a cookie is sent to no host outside the site that set it; name and value contain no control character,
 //! so none ends a line.
-//! Limits: name, value, path and domain have the caller's number of bytes together; more make no cookie.
+//! Limits: name, value, path and domain together have at most the caller's number of bytes; a longer cookie is
+//! ignored.
 //! Leaves to others: how many are kept (`jar`), what time it is (the caller).
 
 mod date;
@@ -23,13 +24,13 @@ use ringcrawl_url::{Scheme, Url, is_public_suffix, site_of};
 struct Cookie {
     name: Box<[u8]>,
     value: Box<[u8]>,
-    /// Lower case, without a dot before it.
+    /// Lower case, without a leading dot.
     domain: Box<str>,
-    /// Sent to that host alone, not to those below it.
+    /// Sent only to that host, not to those below it.
     host_only: bool,
     path: Box<[u8]>,
     secure: bool,
-    /// `NEVER` for one that lasts as long as the jar.
+    /// `NEVER` for a cookie that lasts as long as the jar.
     expires: UnixTime,
 }
 
@@ -37,7 +38,7 @@ struct Cookie {
 const NEVER: UnixTime = UnixTime::from_micros(u64::MAX);
 
 impl Cookie {
-    /// What `field`, the value of a Set-Cookie of a response from `url`, sets at `now`.
+    /// The cookie that `field`, the value of a Set-Cookie of a response from `url`, sets at `now`.
     fn parse(field: &[u8], url: &Url, now: UnixTime, bytes_max: usize) -> Option<Cookie> {
         if field.iter().any(|byte| byte.is_ascii_control() && *byte != b'\t') {
             return None;
@@ -80,7 +81,7 @@ impl Cookie {
         } else if let Some(date) = expires {
             cookie.expires = date;
         }
-        // A public suffix, or an address, can only be the host itself.
+        // A public suffix or an address can only be the host itself.
         if cookie.domain.as_ref() == host && (is_public_suffix(host) || is_address(host)) {
             cookie.host_only = true;
         }
@@ -99,7 +100,7 @@ impl Cookie {
             && path_matches(path_of(url), &self.path)
     }
 
-    /// Whether `other` takes its place (section 5.3, step 11).
+    /// Whether `other` replaces it (section 5.3, step 11).
     fn is_same(&self, other: &Cookie) -> bool {
         self.name == other.name && self.domain == other.domain && self.path == other.path
     }
@@ -115,7 +116,7 @@ fn cut(part: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((name.trim_ascii(), value.get(1..).unwrap_or_default().trim_ascii()))
 }
 
-/// Max-Age (section 5.2.2): 0 for what has passed.
+/// Max-Age (section 5.2.2): 0 for a time that has passed.
 fn seconds(value: &[u8]) -> Option<u64> {
     let (is_past, digits) = match value.strip_prefix(b"-") {
         Some(digits) => (true, digits),
@@ -159,7 +160,7 @@ fn is_address(host: &str) -> bool {
     host.starts_with('[') || host.parse::<std::net::Ipv4Addr>().is_ok()
 }
 
-/// The site in whose drawer cookies of `url` lie.
+/// The site whose drawer holds the cookies of `url`.
 fn drawer(url: &Url) -> &str {
     site_of(url.host())
 }

@@ -1,4 +1,4 @@
-//! Every response read whole is the slow twin of the same response read in pieces.
+//! Compares each response read whole, the slow twin, with the same response read in pieces.
 
 use super::*;
 use ringcrawl_base::Rng;
@@ -77,7 +77,7 @@ fn refusals() {
     assert_eq!(after(6), Err(HttpError::HeadTooLarge));
 }
 
-/// What servers get wrong and browsers read anyway, each with what is made of it.
+/// Server errors that browsers accept, each with the result.
 #[test]
 fn leniency() {
     for text in [
@@ -112,13 +112,13 @@ fn junk_before_the_status_line() {
     assert_eq!(get(&format!("    {response}")), Err(HttpError::NotHttp));
 }
 
-/// Where being lenient would hand one response's bytes to another URL.
+/// Cases where leniency would hand one response's bytes to another URL.
 #[test]
 fn strictness() {
     for lengths in ["Content-Length: 2\r\nContent-Length: 3", "Content-Length: 2, 3"] {
         assert_eq!(get(&format!("HTTP/1.1 200 OK\r\n{lengths}\r\n\r\nab")), Err(HttpError::ContentLength), "{lengths}");
     }
-    // What is behind a body of no known length is its end, and never another response.
+    // Everything in a body of unknown length belongs to it, and never to another response.
     for length in ["-2", "x", "", "2, x"] {
         let next = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
         let read = get(&format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\nab{next}")).expect("kept");
@@ -213,7 +213,7 @@ fn transfer_codings_are_undone() {
     assert_eq!((&response.body[..], response.truncated, response.keep_alive), (&b"hello"[..], None, true));
     let response = read(Method::Get, [head, HELLO_GZIP, b"\r\n"]).expect("fine");
     assert_eq!((&response.body[..], response.truncated), (&b"hello"[..], Some(Truncated::Disconnect)));
-    // Sound chunks of what is no gzip: a peer so confused is not asked again over this connection.
+    // Valid chunks with invalid gzip: the connection to such a peer is not reused.
     let lie = &b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n"[..];
     let response = read(Method::Get, [lie]).expect("fine");
     assert_eq!((response.truncated, response.keep_alive), (Some(Truncated::Unspecified), false));
@@ -224,7 +224,7 @@ fn transfer_codings_are_undone() {
     assert_eq!((&response.body[..], response.truncated), (&b""[..], Some(Truncated::Unspecified)));
 }
 
-/// Heads and bodies to build responses from, sound and not.
+/// Heads and bodies to build responses from, valid and invalid.
 const PIECES: [&[u8]; 30] = [
     b"HTTP/1.1 200 OK\r\n",
     b"HTTP/1.0 200\n",
@@ -263,7 +263,7 @@ fn splits_do_not_matter_and_nothing_panics() {
     let mut rng = Rng::new(1);
     let mut readable = 0;
     for round in 0..30_000 {
-        // A sound start, most of the time: else few would get past the status line.
+        // A valid start, most of the time: otherwise few would get past the status line.
         let mut text = if round % 8 == 0 { Vec::new() } else { PIECES[rng.index(2)].to_vec() };
         for _ in 0..rng.index(6) {
             text.extend(*rng.pick(&PIECES));

@@ -1,11 +1,11 @@
-//! The pool with sockets of a peer in this process.
+//! Tests the pool with sockets of a peer in this process.
 
 use super::super::{Deadlines, Receive, Runtime, Socket, now, spawn, turn};
 use super::*;
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 
-/// Sockets of ours and, of each, the other end.
+/// Sockets of ours and, for each, the other end.
 async fn connected(count: usize) -> (Vec<Socket>, Vec<TcpStream>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
     let addr = listener.local_addr().expect("address");
@@ -91,7 +91,8 @@ fn no_more_blocks_than_there_may_be_and_who_finds_none_waits() {
     });
 }
 
-/// Of many who wait for a block some give up, just before it or just when it is theirs: the others get theirs.
+/// Of many receives that wait for a block some give up, just before or just when they get it: the others still get
+/// theirs.
 #[test]
 fn who_gives_up_waiting_holds_nobody_up() {
     Runtime::new(64).expect("io_uring").block_on(async {
@@ -160,7 +161,7 @@ fn blocks_that_serve_nobody_are_asked_back() {
     });
 }
 
-/// A receive goes on, but not for ever where nobody asks: and nothing that came is lost.
+/// A receive continues, but not forever if no task takes its data; and no received data is lost.
 #[test]
 fn what_is_not_asked_for_takes_few_blocks() {
     Runtime::new(64).expect("io_uring").block_on(async {
@@ -184,7 +185,8 @@ fn what_is_not_asked_for_takes_few_blocks() {
     });
 }
 
-/// Of a kept connection: that its receive ended for want of a block, or as too much came, is not the peer's doing.
+/// For a kept connection: if its receive ended because no block was free, or because too much came, the peer is not
+/// the cause.
 #[test]
 fn a_lapsed_receive_is_told_from_one_that_brought_something() {
     Runtime::new(64).expect("io_uring").block_on(async {
@@ -251,7 +253,7 @@ fn dropped_receives_lose_no_block() {
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
         assert_eq!(pool.lent(), 0);
-        // All of them are there still: as many receives at once find one each.
+        // All of them still exist: as many receives at once find one each.
         let made = pool.made();
         let (sockets, mut peers) = connected(made).await;
         peers.iter_mut().for_each(|peer| peer.write_all(b"something").expect("write"));
@@ -281,7 +283,7 @@ fn a_pool_may_outlive_its_runtime_and_has_no_other() {
     assert_eq!(pool.lent(), 0);
 }
 
-/// The entries that the kernel reads are used again and again, and more blocks than a group can have are not made.
+/// The entries that the kernel reads are reused again and again, and no more blocks are made than a group can have.
 #[test]
 fn entries_go_round() {
     Runtime::new(64).expect("io_uring").block_on(async {

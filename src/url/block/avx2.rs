@@ -1,9 +1,9 @@
-//! Up to 64 bytes at once where there are no masked loads: by two vectors of 32 bytes, which overlap where there are
-//! fewer. So how many there are decides about the loads alone, three ways, and about nothing behind them.
+//! Up to 64 bytes at once without masked loads: two vectors of 32 bytes, which overlap for shorter inputs. So the
+//! length only decides which of three loads to use, and nothing after them.
 //!
-//! Why unsafe: intrinsics of features that not every processor has, and loads through a pointer. An `Avx2` is made by
-//! `detect` alone, so whoever has one is on a processor with these features.
-//! Invariants: the same bits as by sixteen bytes at a time (a test compares them).
+//! Why unsafe: intrinsics of features that not every processor has, and loads through a pointer. Only `detect`
+//! creates an `Avx2`, so holding one proves that the processor has these features.
+//! Invariants: the same bits as in steps of sixteen bytes (a test compares them).
 
 use std::arch::x86_64::{
     __m256i, _mm_loadu_si128, _mm256_and_si256, _mm256_andnot_si256, _mm256_broadcastsi128_si256, _mm256_cmpeq_epi8,
@@ -27,7 +27,7 @@ impl Avx2 {
     /// As `super::bits64`.
     #[inline]
     pub fn bits(self, bytes: &[u8]) -> Bits64 {
-        // SAFETY: the features are there, or there would be no `Avx2`.
+        // SAFETY: without the features there would be no `Avx2`.
         unsafe { bits(bytes) }
     }
 
@@ -64,19 +64,19 @@ fn both_bits(bytes: &[u8]) -> (HostBits64, Bits64) {
 
 const VECTOR_BYTES: usize = 32;
 
-/// The first bytes: those at the beginning, and those up to the end. What else is in the vectors is `a`, which is in no
-/// set but that of a host's bytes.
+/// The first bytes: those at the beginning, and those up to the end. The other bytes in the vectors are `a`, which is
+/// in no set except that of a host's bytes.
 struct Loaded {
     first: __m256i,
     last: __m256i,
     /// Where `last` begins.
     last_start: usize,
-    /// Which bytes there are.
+    /// Which bytes exist.
     there: u64,
 }
 
 impl Loaded {
-    /// What is said of both vectors' bytes, of all bytes.
+    /// Combines the results for both vectors' bytes into the bits of all bytes.
     #[target_feature(enable = "avx2")]
     #[inline]
     fn bits(&self, first: __m256i, last: __m256i) -> u64 {
@@ -84,7 +84,7 @@ impl Loaded {
         (bits(first) | bits(last) << self.last_start) & self.there
     }
 
-    /// Where `byte` stands.
+    /// The positions of `byte`.
     #[target_feature(enable = "avx2")]
     #[inline]
     fn places(&self, byte: u8) -> u64 {
@@ -146,7 +146,7 @@ fn host_bits_of(loaded: &Loaded) -> HostBits64 {
         _mm256_cmpeq_epi8(above, _mm256_min_epu8(above, splat(count - 1)))
     };
     let [first, last] = [loaded.first, loaded.last].map(|vector| {
-        // From `-` to `9` there are `.` and the slash besides.
+        // The range from `-` to `9` also contains `.` and the slash.
         let digits = _mm256_andnot_si256(equal(vector, b'/'), is_from(vector, b'-', b'9' - b'-' + 1));
         _mm256_andnot_si256(_mm256_or_si256(is_from(vector, b'a', 26), digits), splat(0xff))
     });

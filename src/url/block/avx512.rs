@@ -1,9 +1,9 @@
-//! Up to 64 bytes at once, however many there are: a load that leaves out what is behind the end takes no branch, and
-//! lengths of references come in no order that a processor could foresee.
+//! Up to 64 bytes at once, for any length: a masked load needs no branch, and lengths of references come in an order
+//! that no processor can predict.
 //!
-//! Why unsafe: intrinsics of features that not every processor has, and a load through a pointer. An `Avx512` is made by
-//! `detect` alone, so whoever has one is on a processor with these features.
-//! Invariants: the same bits as by sixteen bytes at a time (a test compares them).
+//! Why unsafe: intrinsics of features that not every processor has, and a load through a pointer. Only `detect`
+//! creates an `Avx512`, so holding one proves that the processor has these features.
+//! Invariants: the same bits as in steps of sixteen bytes (a test compares them).
 
 use std::arch::x86_64::{
     __m512i, _mm_loadu_si128, _mm512_and_si512, _mm512_broadcast_i32x4, _mm512_cmpeq_epi8_mask, _mm512_cmple_epu8_mask,
@@ -21,14 +21,15 @@ impl Avx512 {
     /// The proof, if the processor has what it needs.
     #[inline]
     pub fn detect() -> Option<Avx512> {
-        // It comes with AVX-512 itself (Intel SDM, volume 1, section 15.4); one question, as this is asked for each link.
+        // This feature implies AVX-512 itself (Intel SDM, volume 1, section 15.4); one check, because it runs for
+        // each link.
         is_x86_feature_detected!("avx512bw").then_some(Avx512(()))
     }
 
     /// As `super::bits64`.
     #[inline]
     pub fn bits(self, bytes: &[u8]) -> Bits64 {
-        // SAFETY: the features are there, or there would be no `Avx512`.
+        // SAFETY: without the features there would be no `Avx512`.
         unsafe { bits(bytes) }
     }
 
@@ -83,18 +84,18 @@ fn bits_of((block, there): (__m512i, u64)) -> Bits64 {
 #[inline]
 fn host_bits_of((block, there): (__m512i, u64)) -> HostBits64 {
     let letters = _mm512_cmple_epu8_mask(_mm512_sub_epi8(block, splat(b'a')), splat(25));
-    // From `-` to `9` there are `.` and the slash besides.
+    // The range from `-` to `9` also contains `.` and the slash.
     let digits = _mm512_cmple_epu8_mask(_mm512_sub_epi8(block, splat(b'-')), splat(b'9' - b'-'));
     let known = letters | digits & !equal(block, b'/');
     HostBits64 { foreign: !(known & there), dots: equal(block, b'.'), dashes: equal(block, b'-') }
 }
 
-/// The first bytes, with zeros behind the end, and which of them there are.
+/// The first bytes, padded with zeros, and a mask of those that exist.
 #[target_feature(enable = "avx512bw")]
 #[inline]
 fn load(bytes: &[u8]) -> (__m512i, u64) {
     let there = if bytes.len() < WIDE_BYTES { (1 << bytes.len()) - 1 } else { !0 };
-    // SAFETY: no byte is read that `there` leaves out; the others are the slice's.
+    // SAFETY: bytes outside `there` are not read; the others are the slice's.
     (unsafe { _mm512_maskz_loadu_epi8(there, bytes.as_ptr().cast()) }, there)
 }
 

@@ -1,10 +1,10 @@
-//! Sixty-four bytes of a reference: where there is one that is more than itself.
+//! Sixty-four bytes of a reference: the positions of those that are not plain.
 //!
-//! Decides: one set of bytes for paths and queries, those that end either or are escaped in either; who meets one looks up
-//! what it is. All bytes at once with AVX-512 (`avx512`) and with AVX2 (`avx2`), else sixteen at a time: SSE2 on x86-64,
-//! where every processor has it, plain code elsewhere.
+//! Decides: one set of bytes for paths and queries: those that end either or are escaped in either. A caller that
+//! finds one looks up its class. All bytes are processed at once with AVX-512 (`avx512`) and with AVX2 (`avx2`),
+//! otherwise sixteen at a time: SSE2 on x86-64, where every processor has it, plain code elsewhere.
 //!
-//! Invariants: all ways give the same bits (tests compare them); none behind the end.
+//! Invariants: all variants give the same bits (tests compare them); none past the end.
 #![allow(unsafe_code, reason = "vector instructions")]
 
 #[cfg(target_arch = "x86_64")]
@@ -17,7 +17,7 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 
-/// Bits of 64 bytes, as `Bits`.
+/// Bits of 64 bytes, like `Bits`.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Bits64 {
     pub odd: u64,
@@ -25,7 +25,7 @@ pub(super) struct Bits64 {
     pub dots: u64,
 }
 
-/// Bits of 64 bytes, as `HostBits`.
+/// Bits of 64 bytes, like `HostBits`.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct HostBits64 {
     pub foreign: u64,
@@ -35,7 +35,7 @@ pub(super) struct HostBits64 {
 
 pub(super) const WIDE_BYTES: usize = 64;
 
-/// What this processor has for all bytes at once, asked for once: a reference takes less time than ten such questions.
+/// The widest instructions of this processor, detected once: a reference takes less time than ten such checks.
 #[cfg(target_arch = "x86_64")]
 static WIDE: OnceLock<Wide> = OnceLock::new();
 
@@ -69,7 +69,7 @@ pub(super) fn bits64(bytes: &[u8]) -> Bits64 {
     bits_by_blocks(bytes)
 }
 
-/// The bits of the first 64 bytes; what is behind the end is foreign.
+/// The bits of the first 64 bytes; bytes past the end are foreign.
 #[inline(always)]
 pub(super) fn host_bits64(bytes: &[u8]) -> HostBits64 {
     #[cfg(target_arch = "x86_64")]
@@ -107,7 +107,7 @@ fn bits_by_blocks(bytes: &[u8]) -> Bits64 {
     }
     if !part.is_empty() {
         let block = match bytes.last_chunk() {
-            // What stands before the part is shifted out.
+            // The bytes before the part are shifted out.
             Some(block) => bits(block).from(BLOCK_BYTES - part.len()),
             None => short_bits(part),
         };
@@ -116,7 +116,7 @@ fn bits_by_blocks(bytes: &[u8]) -> Bits64 {
     all
 }
 
-/// Behind the first block with something foreign all is foreign.
+/// After the first block with a foreign byte, everything is foreign.
 #[inline]
 fn host_bits_by_blocks(bytes: &[u8]) -> HostBits64 {
     let mut all = HostBits64 { foreign: !0, ..HostBits64::default() };
@@ -143,7 +143,7 @@ fn host_bits_by_blocks(bytes: &[u8]) -> HostBits64 {
 /// Bits of sixteen bytes, the first byte's lowest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Bits {
-    /// No plain byte of a path, or none of a query.
+    /// Not a plain byte of a path, or not one of a query.
     pub odd: u32,
     /// `/`
     pub slashes: u32,
@@ -179,12 +179,12 @@ fn sse2(block: &[u8; BLOCK_BYTES]) -> Bits {
     // SAFETY: a block has the sixteen bytes that are read, and the load needs no alignment.
     let bytes = unsafe { _mm_loadu_si128(block.as_ptr().cast()) };
     let is = |byte: u8| _mm_cmpeq_epi8(bytes, _mm_set1_epi8(byte as i8));
-    // Two bytes that differ in `bit` alone are compared at once.
+    // Compares with two bytes at once that differ only in `bit`.
     let is_either = |byte: u8, bit: u8| {
         _mm_cmpeq_epi8(_mm_or_si128(bytes, _mm_set1_epi8(bit as i8)), _mm_set1_epi8((byte | bit) as i8))
     };
     let or = |a, b| _mm_or_si128(a, b);
-    // Signed, so that bytes beyond ASCII are less, too.
+    // Signed, so that bytes beyond ASCII are also less.
     let controls_and_high = _mm_cmplt_epi8(bytes, _mm_set1_epi8(0x21));
     let odd = or(
         or(or(controls_and_high, is_either(b'"', 1)), or(is_either(b'<', 2), is_either(b'\\', 2))),
@@ -194,10 +194,10 @@ fn sse2(block: &[u8; BLOCK_BYTES]) -> Bits {
     Bits { odd: mask(odd), slashes: mask(is(b'/')), dots: mask(or(is(b'.'), is(b'%'))) }
 }
 
-/// Bits of sixteen bytes of what may be a host.
+/// Bits of sixteen bytes of a possible host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct HostBits {
-    /// No lower-case letter, digit, `-` or `.`.
+    /// Not a lower-case letter, digit, `-` or `.`.
     foreign: u32,
     /// `.`
     dots: u32,
@@ -229,7 +229,7 @@ fn host_sse2(block: &[u8; BLOCK_BYTES]) -> HostBits {
         let (below, above) = (_mm_set1_epi8(from as i8 - 1), _mm_set1_epi8(to as i8 + 1));
         _mm_and_si128(_mm_cmpgt_epi8(bytes, below), _mm_cmplt_epi8(bytes, above))
     };
-    // From `-` to `9` there are `.` and the slash besides.
+    // The range from `-` to `9` also contains `.` and the slash.
     let known = _mm_andnot_si128(is(b'/'), _mm_or_si128(is_from_to(b'a', b'z'), is_from_to(b'-', b'9')));
     let mask = |bytes| _mm_movemask_epi8(bytes) as u32;
     HostBits { foreign: mask(known) ^ 0xFFFF, dots: mask(is(b'.')), dashes: mask(is(b'-')) }
@@ -262,10 +262,10 @@ pub(super) fn short_bits(bytes: &[u8]) -> Bits {
     Bits { odd: odd & there, slashes: slashes & there, dots: dots & there }
 }
 
-/// Fewer than sixteen bytes, and zeros.
+/// Fewer than sixteen bytes, padded with zeros.
 #[inline]
 fn short_word(bytes: &[u8]) -> u128 {
-    // Two halves that overlap are cheaper than a copy of any length.
+    // Two overlapping halves are cheaper than a copy of variable length.
     let halves =
         |first: u64, last: u64, half: usize| u128::from(first) | u128::from(last) << (8 * (bytes.len() - half));
     if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
@@ -277,8 +277,8 @@ fn short_word(bytes: &[u8]) -> u128 {
     }
 }
 
-/// By the lower half of a byte and by its upper half: a byte is odd where both have a bit in common. Upper halves of which
-/// not all bytes, nor none, are odd have a bit each.
+/// By the lower and the upper half of a byte: a byte is odd if both entries have a bit in common. Each upper half
+/// with both odd and other bytes has a bit of its own.
 #[cfg(target_arch = "x86_64")]
 const ODD: [[u8; 16]; 2] = {
     let mut tables = [[0; 16]; 2];
@@ -302,7 +302,7 @@ mod tests {
     use super::*;
     use ringcrawl_base::Rng;
 
-    /// Of random blocks; an interpreter has time for few.
+    /// Number of random blocks; an interpreter has time for only a few.
     const ROUNDS: usize = if cfg!(miri) { 200 } else { 100_000 };
 
     #[test]
@@ -361,7 +361,7 @@ mod tests {
         let expected = host_bits_by_blocks(bytes);
         let first = expected.foreign & expected.foreign.wrapping_neg();
         assert_eq!(host_bits.foreign & host_bits.foreign.wrapping_neg(), first, "{}", bytes.escape_ascii());
-        // Up to the first one that is foreign.
+        // Up to the first foreign byte.
         let below = first.wrapping_sub(1);
         assert_eq!(
             (host_bits.dots & below, host_bits.dashes & below),

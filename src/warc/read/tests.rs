@@ -1,4 +1,4 @@
-//! Records whose lengths are not true, and records that lie in several frames.
+//! Records with wrong lengths, and records that span several frames.
 
 use std::io::{Cursor, Write};
 
@@ -49,7 +49,7 @@ fn whole(uri: &str, block: &[u8]) -> Read {
     Ok((uri.to_owned(), block.to_vec()))
 }
 
-/// One that claims bytes of the next one's frame costs itself alone.
+/// A record that claims bytes of the next one's frame costs only itself.
 #[test]
 fn a_record_ends_where_a_frame_starts_with_another() {
     for frame in [gzip, zstd] {
@@ -60,7 +60,7 @@ fn a_record_ends_where_a_frame_starts_with_another() {
     }
 }
 
-/// A record that no line end follows is looked for one in the next frame, whose damage is the next record's alone.
+/// A missing line end after a record is searched for in the next frame, whose damage affects only the next record.
 #[test]
 fn damage_of_the_next_frame_costs_no_whole_record() {
     for frame in [gzip, zstd] {
@@ -80,7 +80,7 @@ fn damage_of_the_next_frame_costs_no_whole_record() {
     }
 }
 
-/// Also where it says `WARC/` within a frame, and where a frame begins with that and no version.
+/// Also if `WARC/` occurs within a frame, and if a frame begins with it but without a version.
 #[test]
 fn a_record_may_lie_in_several_frames() {
     for frame in [gzip, zstd] {
@@ -94,7 +94,7 @@ fn a_record_may_lie_in_several_frames() {
     }
 }
 
-/// In a plain file nothing but the line ends tells that a length is wrong.
+/// In a plain file, only the line ends reveal a wrong length.
 #[test]
 fn what_a_length_that_is_too_large_has_swallowed_is_found_again() {
     let (first, second, third) = (record("a:1", b"one", 33), record("a:2", b"two", 3), record("a:3", b"three", 5));
@@ -104,7 +104,7 @@ fn what_a_length_that_is_too_large_has_swallowed_is_found_again() {
     assert!(swallowed.as_ref().is_ok_and(|(uri, block)| uri == "a:1" && block.len() == 33));
     assert!(wrong.as_ref().is_err_and(|(_, fault)| *fault == SegmentFault::NoRecord));
     assert_eq!(rest, [whole("a:2", b"two"), whole("a:3", b"three")]);
-    // Too small: the rest of the block is no record.
+    // Too small: the rest of the block is not a record.
     let file = [&record("a:1", b"one", 1)[..], &second].concat();
     let at = (record("a:1", b"one", 1).len() - 6) as u64;
     assert_eq!(read(&file), [whole("a:1", b"o"), Err((at, SegmentFault::NoRecord)), whole("a:2", b"two")]);
@@ -120,7 +120,7 @@ fn a_file_of_records_without_end_is_read_to_its_end() {
     assert!(found.len() <= 400 && found.iter().any(Result::is_ok), "{}", found.len());
 }
 
-/// Bytes that look like the beginning of a frame at every fourth place: each is tried, and none costs much.
+/// Bytes that look like the beginning of a frame at every fourth place: each is tried, and none is expensive.
 #[test]
 fn a_record_is_found_behind_false_beginnings_of_frames() {
     let (first, last) = (zstd(&record("a:1", b"one", 3)), zstd(&record("a:3", b"three", 5)));
@@ -131,7 +131,7 @@ fn a_record_is_found_behind_false_beginnings_of_frames() {
     assert!(found.iter().filter(|it| it.is_ok()).count() == 2 && found.len() < 10, "{}", found.len());
 }
 
-/// A file that counts what is read of it, and how often it is asked for anything.
+/// A file that counts the bytes read and the calls made.
 struct Counting<'a> {
     file: Cursor<&'a [u8]>,
     bytes: u64,
@@ -153,8 +153,8 @@ impl io::Seek for &mut Counting<'_> {
     }
 }
 
-/// Frames that a few bytes make, by the hundred thousand: empty ones, skippable ones, ones that hold no record. The file is read
-/// once, and what comes behind them is found.
+/// Hundreds of thousands of tiny frames: empty ones, skippable ones, ones without a record. The file is read once,
+/// and the records behind them are found.
 #[test]
 fn small_frames_without_end_are_read_once() {
     let [skippable, longer] =

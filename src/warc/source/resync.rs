@@ -1,11 +1,11 @@
 //! Finding the next record behind damage.
 //!
-//! Decides: behind a broken zstd frame, first where its block headers say that it ends, if a frame starts there; else,
-//! and in other files, where the magic number of a frame, a member or a record comes next. A place counts when what
-//! is decoded from it starts with `WARC/`.
-//! Why by block headers first: the body of a page may itself hold a zstd frame with a WARC record in it.
-//! Invariants: each place tried lies behind the one before, so the search ends.
-//! Limits: in gzip members and plain files a record within a damaged record's body is taken for one of the file's.
+//! Decides: behind a broken zstd frame, first the place where its block headers say that it ends is tried, if a frame
+//! starts there; otherwise, and in other files, the next magic number of a frame, a member or a record. A place
+//! counts if the data decoded from it starts with `WARC/`. Why block headers first: the body of a page may itself
+//! hold a zstd frame with a WARC record in it.
+//! Invariants: each place tried is behind the previous one, so the search ends.
+//! Limits: in gzip members and plain files, a record within a damaged record's body is taken for one of the file.
 
 use std::io::{self, Read, Seek, SeekFrom};
 
@@ -13,11 +13,11 @@ use super::super::fault::ReadError;
 use super::{Coding, FRAME_MAGIC, Source};
 
 impl<R: Read + Seek> Source<R> {
-    /// After damage at `offset`: goes to the next place behind it where a record starts. `false`: there is none.
+    /// After damage at `offset`: moves to the next place behind it where a record starts. `false`: there is none.
     pub fn resync(&mut self, offset: u64) -> io::Result<bool> {
         let mut after = offset;
-        // Where frames begin that the file has; what was found by its magic number may be a stranger's, who would have us walk
-        // through all the rest for each of a million.
+        // Whether the frame boundary is known to be the file's own. A frame found by its magic number may be planted
+        // in a body, and a million of them would each make us walk through the rest.
         let mut is_frame = true;
         loop {
             let end = match self.coding {
@@ -38,19 +38,19 @@ impl<R: Read + Seek> Source<R> {
                 Ok(false) | Err(ReadError::Damaged { .. }) => {}
                 Err(ReadError::Io(error)) => return Err(error),
             }
-            // Frames without content, dictionaries and the like were stepped over: go on from where decoding is.
+            // Frames without content, dictionaries and the like were skipped: continue from the decoding position.
             after = candidate.max(if self.coding == Coding::Plain { candidate } else { self.frame.start });
         }
     }
 
     fn starts_record(&mut self) -> Result<bool, ReadError> {
-        // A first decoded piece shorter than five bytes is no record of any writer known.
+        // A first decoded piece shorter than five bytes is no record of any known writer.
         let start = self.peek()?.starts_with(b"WARC/");
         Ok(start)
     }
 
-    /// The end of the zstd frame at `offset` as its block headers tell it (RFC 8878 section 3.1.1.2), when the file
-    /// ends or another frame starts there.
+    /// The end of the zstd frame at `offset` by its block headers (RFC 8878 section 3.1.1.2), if the file ends or
+    /// another frame starts there.
     fn end_by_blocks(&mut self, offset: u64) -> io::Result<Option<u64>> {
         let Some([0x28, 0xb5, 0x2f, 0xfd, descriptor]) = self.read_at::<5>(offset)? else { return Ok(None) };
         let is_single = descriptor & 0x20 != 0;
@@ -89,7 +89,7 @@ impl<R: Read + Seek> Source<R> {
         self.input.seek(SeekFrom::Start(offset))?;
         let mut bytes = [0; N];
         let read = self.input.read_exact(&mut bytes);
-        // What is read next comes behind what is in the buffer.
+        // The next read continues after the buffered bytes.
         self.input.seek(SeekFrom::Start(self.raw_offset + self.raw_len as u64))?;
         match read {
             Ok(()) => Ok(Some(bytes)),
@@ -103,11 +103,11 @@ impl<R: Read + Seek> Source<R> {
         self.go_near(from)?;
         let finder = memchr::memmem::Finder::new(needle);
         loop {
-            // What is there is looked through before more is read.
+            // The buffered bytes are searched before more is read.
             if let Some(found) = finder.find(self.raw_rest()) {
                 return Ok(Some(self.raw_offset + (self.raw_pos + found) as u64));
             }
-            // A needle may lie across two pieces.
+            // A needle may span two pieces.
             self.raw_pos = self.raw_pos.max(self.raw_len.saturating_sub(needle.len() - 1));
             if self.want(needle.len())? < needle.len() {
                 return Ok(None);

@@ -1,4 +1,4 @@
-//! What a terminal shows of an experiment while its crawls are made.
+//! The progress bar of an experiment while its crawls run.
 
 use std::io::{self, IsTerminal as _};
 
@@ -8,18 +8,18 @@ use crate::experiment::Treatment;
 use ringcrawl::cli::terminal;
 use ringcrawl_base::grouped;
 
-/// The bar of all crawls; none where there is no terminal.
+/// The bar of all crawls; absent without a terminal.
 pub struct CrawlsBar {
     bar: Option<ProgressBar>,
 }
 
 impl CrawlsBar {
-    /// For so many crawls.
+    /// A bar for `count` crawls.
     pub fn new(count: usize) -> CrawlsBar {
         let bar = io::stderr().is_terminal().then(|| {
             let target = ProgressDrawTarget::stderr_with_hz(10);
             let bar = ProgressBar::with_draw_target(Some(count as u64 * PARTS), target);
-            // A template that does not parse is a slip in this file; the plain bar is no reason to stop.
+            // A template that does not parse is a bug in this file; the experiment continues with the plain bar.
             if let Ok(style) = ProgressStyle::with_template("{bar:30.cyan/black} {percent:>3} % {eta} left  {msg}") {
                 bar.set_style(style.progress_chars("█▉▊▋▌▍▎▏ "));
             }
@@ -28,7 +28,7 @@ impl CrawlsBar {
         CrawlsBar { bar }
     }
 
-    /// One of the crawls has fetched so many of the pages that it may.
+    /// Shows how many pages one of the crawls has fetched, of those it may.
     pub fn show(&self, treatment: &Treatment, pages: u64, wanted: u64) {
         let Some(bar) = &self.bar else { return };
         let Treatment { partition, mode, order, shards, rng_seed, .. } = treatment;
@@ -38,14 +38,14 @@ impl CrawlsBar {
         bar.set_position(whole + (PARTS - 1).min(PARTS * pages / wanted.max(1)));
     }
 
-    /// The crawl is over.
+    /// The crawl has ended.
     pub fn over(&self) {
         if let Some(bar) = &self.bar {
             bar.set_position((bar.position() / PARTS + 1) * PARTS);
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn clear(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

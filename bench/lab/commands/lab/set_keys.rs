@@ -1,9 +1,9 @@
 //! Keys of the configuration that an experiment does not take from `--set`.
 //!
-//! Decides: a key that an argument says is refused, and one that no simulated crawl reads: what is set and has no effect is a mistake in an
-//! experiment.
+//! Decides: two kinds of keys are refused: those that an argument sets, and those that no simulated crawl reads. A
+//! setting without effect is a mistake in an experiment.
 
-/// Why a key is refused, if it is.
+/// Why a key is refused; `None` if it is not.
 pub fn refused(key: &str) -> Option<String> {
     let argument =
         ARGUMENTS_OF_KEYS.iter().find(|(of, _)| *of == key).map(|(_, name)| format!("{name} says that here"));
@@ -30,7 +30,7 @@ const ARGUMENTS_OF_KEYS: [(&str, &str); 12] = [
     ("crawl.rng_seed", "--rng-seed"),
 ];
 
-/// Beginnings of keys that no simulated crawl reads, and why.
+/// Prefixes of keys that no simulated crawl reads, and why.
 const UNREAD: [(&[&str], &str); 5] = [
     (&["partition.balance"], "sites do not move here, as that is worth what fetching costs"),
     (&["scope.rules", "scope.block", "politeness.operators", "store.dedupe_against"], "no such file is read here"),
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
     use ringcrawl_config::Config;
 
-    /// Of the whole configuration, each part of the table is the beginning of a key: none has a slip in it.
+    /// Each entry of the table is a prefix of a key of the whole configuration: none is misspelled.
     #[test]
     fn what_is_refused_are_keys() {
         let (mut section, mut keys) = (String::new(), Vec::new());

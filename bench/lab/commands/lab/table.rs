@@ -1,6 +1,6 @@
-//! Where the rows of an experiment go: `lab.csv`, the figures, and a table for people.
+//! Writes the rows of an experiment: `lab.csv`, the figures, and a table for people.
 //!
-//! Decides: a row is in the file as soon as its crawl is over.
+//! Decides: a row is in the file as soon as its crawl has ended.
 //! Leaves to others: columns and figures (`crate::experiment`).
 
 use std::fmt::Write as _;
@@ -18,7 +18,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// In `out`, a new or empty directory; without one there is none.
+    /// In `out`, a new or empty directory; without `out` no file is written.
     ///
     /// # Errors
     /// The directory cannot be made (a mistake), or the file cannot be written.
@@ -32,7 +32,7 @@ impl Table {
         Ok(Table { out: Some((out.to_owned(), file)) })
     }
 
-    /// A row is written whole, and at once.
+    /// Writes a complete row at once.
     ///
     /// # Errors
     /// It cannot be written.
@@ -52,7 +52,7 @@ impl Table {
     }
 }
 
-/// The rows for people: what most look for. The rest is in the table and in `--json`.
+/// The columns that most people look at. The rest is in the table and in `--json`.
 pub fn as_text(rows: &[Row]) -> String {
     let wide = |of: fn(&Row) -> &str, head: &str| {
         rows.iter().map(|row| of(row).len()).chain([head.len()]).max().unwrap_or_default()

@@ -15,12 +15,13 @@ use ringcrawl_warc::head::Undone;
 use ringcrawl_warc::verify::verify_file;
 use ringcrawl_warc::{Capture, Failure, Note, Packing, SegmentOp, Segments, Settings};
 
-/// A shard that stores something, and its disk.
+/// A shard that stores records, and its disk.
 struct Storing {
     writer: Segments,
     disk: FakeSegments,
     rng: Rng,
-    /// What was given to the disk, and of that what the last sync was for: segment and offset by URL, and failures.
+    /// Records given to the disk, and those of them that the last sync covered: segment and offset by URL, and
+    /// failures.
     given: BTreeMap<String, Option<(u32, u64)>>,
     acknowledged: BTreeMap<String, Option<(u32, u64)>>,
     revisits: u64,
@@ -42,7 +43,7 @@ impl Storing {
         }
     }
 
-    /// Stores a page, one whose body was stored before, or that there is none.
+    /// Stores a page, a page whose body was stored before, or a failure.
     fn store(&mut self, number: u64) {
         let (url, time) =
             (Url::parse(&format!("http://a.test/{number}")).expect("a URL"), UnixTime::from_micros(number));
@@ -80,7 +81,7 @@ impl Storing {
         self.given.insert(url.as_str().to_owned(), place);
     }
 
-    /// The disk does what it is told, until a kill in the middle; `true`: that came.
+    /// The disk executes its operations, until a kill in the middle; `true` if that came.
     fn work(&mut self, may_die: bool) -> bool {
         while let Some(op) = self.writer.next_op() {
             let dies = may_die && self.rng.percent(10);
@@ -101,7 +102,7 @@ impl Storing {
         false
     }
 
-    /// Everything given out so far is on the disk, as after a commit's first step.
+    /// Makes everything given out so far durable, as after a commit's first step.
     fn sync(&mut self) {
         self.writer.flush();
         self.work(false);
@@ -112,7 +113,7 @@ impl Storing {
         self.acknowledged = self.given.clone();
     }
 
-    /// Up to some moment between two steps, and its end.
+    /// Works up to some moment between two steps, and crashes there.
     fn crash(&mut self) {
         for number in 0..1 + self.rng.below(20) {
             self.store(number);
@@ -141,8 +142,8 @@ fn content(folder: &Path) -> BTreeMap<String, Vec<u8>> {
         .collect()
 }
 
-/// Whatever a crash leaves, afterwards every record that was synced is there, each segment verifies, and its index tells of
-/// it and of nothing else; the simulator's disk comes to the same as the real one.
+/// After any crash, every synced record is there, each segment verifies, and its index lists exactly its records. The
+/// simulator's disk gives the same result as the real one.
 #[test]
 fn crash_images_recover_to_what_was_acknowledged() {
     let (mut revisits, mut acknowledged, mut kinds) = (0, 0, BTreeSet::new());
@@ -193,7 +194,7 @@ fn crash_images_recover_to_what_was_acknowledged() {
         }
         acknowledged += storing.acknowledged.len();
         revisits += storing.revisits;
-        // What was recovered stays as it is; of one without a record nothing is left.
+        // Recovered segments stay as they are; one without a record is removed.
         let (again, left) = find_files(&shard).expect("readable");
         let kept = |found: &FilesFound| found.segments.iter().filter(|(_, bytes)| **bytes > 0).count();
         assert_eq!((kept(&again), again.segments.len(), left), (kept(&found), kept(&found), Vec::new()), "seed {seed}");

@@ -1,4 +1,4 @@
-//! The lanes of a shard, and those at their other end.
+//! The lanes of a shard, and those at the other end.
 
 use super::*;
 use crate::spool::SpoolOp;
@@ -67,7 +67,7 @@ fn what_a_full_ring_refuses_waits_in_memory_then_in_the_spool_and_arrives() {
     lanes.refused(Instant::ZERO, message);
     assert_eq!(lanes.next_message(Instant::ZERO, &mut spool), None);
     assert!(lanes.waiting_bytes <= 200, "{} bytes held in memory", lanes.waiting_bytes);
-    // Nothing else may happen in this shard ever again, and nobody tells it that there is room.
+    // Nothing else may ever happen in this shard, and no message reports that there is room.
     assert_eq!(lanes.next_due(), Some(Instant::ZERO + FULL_RING_PAUSE));
     let mut other = Lanes::new(2, &small(), 100);
     let (mut disk, mut got) = (Vec::new(), 0);
@@ -99,7 +99,8 @@ fn what_a_full_ring_refuses_waits_in_memory_then_in_the_spool_and_arrives() {
     assert_eq!(other.next_message(at(1_200), &mut unused), None);
 }
 
-/// Each arrives once, with a tick; the end waits for them; and where others wait for room, no more gather than a list holds.
+/// Each link arrives once, with a tick; the end of the crawl waits for them; while others wait for room, no more
+/// gather than a list holds.
 #[test]
 fn links_between_sites_go_along() {
     let mut spool = Spool::new(1 << 20);
@@ -147,8 +148,8 @@ fn batches_bring_acknowledgements_along() {
     assert!(one.is_drained() && two.is_drained());
 }
 
-/// Long and short answers and batches, through a ring that is full again and again: all arrive whole, in the order in
-/// which they were said.
+/// Long and short answers and batches, through a ring that fills up again and again: all arrive whole, in the order
+/// in which they were sent.
 #[test]
 fn what_is_long_goes_in_pieces() {
     let mut spool = Spool::new(1 << 20);
@@ -179,7 +180,7 @@ fn what_is_long_goes_in_pieces() {
         if rng.percent(30) {
             refused += 1;
             one.refused(now, message.clone());
-            // What is said meanwhile waits behind it, and behind the pieces that are still to come.
+            // New messages wait behind it, and behind the pieces still to come.
             if expected.len() < 200 {
                 say(&mut one, &mut rng, &mut expected);
             }
@@ -199,7 +200,7 @@ fn what_is_long_goes_in_pieces() {
     assert_eq!((one.urls(), one.said, one.waiting_bytes), (0, 0, 0));
 }
 
-/// The pieces of one answer are put together whatever comes between them.
+/// The pieces of one answer are joined whatever comes between them.
 #[test]
 fn other_messages_may_come_between_pieces() {
     let mut lanes = Lanes::new(2, &small(), 100);
@@ -223,7 +224,7 @@ fn other_messages_may_come_between_pieces() {
     assert_eq!(heard, [Incoming::Nothing, Incoming::Urls(batch), Incoming::Nothing, whole]);
 }
 
-/// What cannot have been sent is our own fault, and is seen.
+/// What cannot have been sent is our own bug, and is detected.
 #[test]
 fn gaps_repeats_and_acknowledgements_from_the_future_are_faults() {
     let urls = |number, acknowledged| {
@@ -284,7 +285,7 @@ fn the_longest_url_fits_the_smallest_ring() {
         let url = format!("{url}{}", "x".repeat(url_bytes_max - url.len()));
         lanes.push(Instant::ZERO, 1, Found { via: Some("http://a.test/page"), depth: 0, url: &url }, &mut spool);
     }
-    // The page is told where there is room for both.
+    // The page is included if there is room for both.
     for url in ["http://a.test/short", "http://a.test/other"] {
         lanes.push(Instant::ZERO, 1, Found { via: Some("http://a.test/page"), depth: 0, url }, &mut spool);
         lanes.push(
@@ -306,7 +307,7 @@ fn the_longest_url_fits_the_smallest_ring() {
     assert_eq!(vias, [None, None, None, page.clone(), None, page, None]);
 }
 
-/// An earlier run had larger rings: what it left goes in parts, and counts when all of it is there.
+/// An earlier run had larger rings: what it left goes in parts, and counts when all of it has arrived.
 #[test]
 fn a_batch_of_a_larger_ring_is_sent_in_parts() {
     let (mut spool, config) =
@@ -339,8 +340,8 @@ fn a_batch_of_a_larger_ring_is_sent_in_parts() {
     assert_eq!(one.take_durable().collect::<Vec<_>>(), [(1, 7)]);
 }
 
-/// Batches are numbered as they close, sent in that order whatever lies in the spool, and acknowledged when the receiver has
-/// them on its disk; what an earlier run left keeps its numbers.
+/// Batches are numbered as they close, sent in that order whatever is in the spool, and acknowledged when the
+/// receiver has them on disk; what an earlier run left keeps its numbers.
 #[test]
 fn batches_are_sent_in_order_and_acknowledged_when_they_are_durable() {
     let mut spool = Spool::new(1 << 20);
@@ -372,7 +373,7 @@ fn batches_are_sent_in_order_and_acknowledged_when_they_are_durable() {
     }
     assert_eq!(got, (7..108).collect::<Vec<_>>());
     assert_eq!((two.received(), one.take_durable().count()), (vec![107, 0], 0));
-    // It is accepted at once, and on the disk later.
+    // It is accepted at once, and on disk later.
     let mut unused = Spool::new(1);
     let mut acknowledged = |two: &mut Lanes, millis| {
         let message = two.next_message(at(millis), &mut unused)?;
@@ -393,7 +394,7 @@ fn batches_are_sent_in_order_and_acknowledged_when_they_are_durable() {
     assert!(fault.contains("shard 1 has batch 108; 107 were closed"), "{fault}");
 }
 
-/// A journal may hold that a shard has batch 7, and no batch: a new one that got such a number would not be kept.
+/// A journal may say that a shard has batch 7, but hold no batch: a new batch with such a number would not be kept.
 #[test]
 fn numbers_go_on_behind_those_of_an_earlier_run() {
     let (mut spool, mut lanes) = (Spool::new(1 << 20), Lanes::new(3, &small(), 100));
@@ -407,7 +408,7 @@ fn numbers_go_on_behind_those_of_an_earlier_run() {
     assert_eq!(numbers, [(1, 8), (2, 1)]);
 }
 
-/// What is said of URLs comes to their shard after them, or not at all.
+/// Messages about URLs reach their shard after them, or not at all.
 #[test]
 fn what_is_said_of_urls_comes_behind_them() {
     let (mut lanes, mut spool) = (Lanes::new(2, &small(), 1_000), Spool::new(1 << 20));
@@ -418,7 +419,7 @@ fn what_is_said_of_urls_comes_behind_them() {
         messages.map(|message| Header::read(&message.bytes).expect("a message").0.kind).collect()
     };
     assert_eq!(kinds(&mut lanes, &mut spool), [MessageKind::Urls, MessageKind::LinkCounts]);
-    // Memory for one batch: those behind it go to disk.
+    // Memory for one batch: later ones go to disk.
     let long = format!("http://a.test/{}", "x".repeat(90));
     (0..9).for_each(|_| lanes.push(at(2), 1, Found::unlinked(0, &long), &mut spool));
     assert!(!lanes.say_behind(1, MessageKind::LinkCounts, b"counts", &mut spool));

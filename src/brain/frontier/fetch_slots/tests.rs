@@ -1,4 +1,4 @@
-//! Places for fetches: who is slow, who is hurried, what many sites come to.
+//! Fetch slots: which sites are slow, which are hurried, and the sum over many sites.
 
 use super::*;
 
@@ -8,8 +8,8 @@ fn site(number: usize) -> SiteKey {
 
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// A hundred places, taken in turns by sites that hold one for as long as they may and sites that hold it for a tenth of
-/// a second: turns of the others in each minute.
+/// A hundred slots, taken in turns by sites that hold one for as long as they may and sites that hold it for a tenth
+/// of a second: turns of the latter in each minute.
 fn turns(drippers: usize, others: usize) -> Vec<usize> {
     let mut places = FetchSlots::new(100);
     let mixed =
@@ -44,7 +44,7 @@ fn turns(drippers: usize, others: usize) -> Vec<usize> {
     turns
 }
 
-/// As above, with a second between two turns of a site; attackers are slow whenever they are taken for fast.
+/// As above, with a second between two turns of a site; attackers are slow whenever they are considered fast.
 fn turns_beside_sly_ones(sly: usize, others: usize) -> usize {
     let mut places = FetchSlots::new(100);
     let mut rows: [VecDeque<(Instant, usize)>; 2] =
@@ -155,7 +155,7 @@ fn neither_a_busy_shard_nor_a_port_where_nobody_listens_makes_a_site_slow() {
     }
 }
 
-/// One drips, and another finds nobody: whichever ends first, what is remembered is that one was slow.
+/// One fetch drips, and another gets no connection: whichever ends first, the site's record has one slow fetch.
 #[test]
 fn a_fetch_that_found_nobody_changes_nothing_that_others_say() {
     let at = |secs| Instant::ZERO + Duration::from_secs(secs);
@@ -175,7 +175,7 @@ fn a_fetch_that_found_nobody_changes_nothing_that_others_say() {
             places.gave_back(at(10), nobody);
             places.gave_back(at(60), drips);
             assert_eq!((places.records.of(site(1)), places.lasting_of.len()), (once, 0));
-            // And fast ones meanwhile count.
+            // Fast fetches meanwhile count.
             places.took(at(60), 3, site(1));
             places.look(at(62));
             let honest = places.records.of(site(1));
@@ -199,14 +199,14 @@ fn sites_that_become_slow_all_at_once_have_to_end() {
     (1_000..1_100).for_each(|id| places.took(at(0), id, site(id as usize % 100)));
     assert_eq!((places.late(at(1_999)), places.next_late()), (None, Some(at(2_000))));
     assert_eq!((places.late(at(2_000)), places.next_late()), (None, Some(at(5_000))));
-    // One of them has come, and waits for us.
+    // The response of one of them has arrived, and waits for us.
     places.came(at(4_999), 1_007, None);
     let late: Vec<u64> = std::iter::from_fn(|| places.late(at(5_000))).collect();
     assert_eq!(late, [(1_000..1_007).collect(), (1_008..1_026).collect::<Vec<u64>>()].concat(), "a quarter");
     late.iter().for_each(|id| {
         places.gave_back(at(5_000), *id);
     });
-    // They are slow, and have all their time now.
+    // They are slow, and get their full time now.
     assert_eq!((places.late(at(60_000)), places.deadline(site(0), DEADLINE, None)), (None, DEADLINE));
     assert!(!places.may_slow_take(0));
 }

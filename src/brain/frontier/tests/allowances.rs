@@ -1,4 +1,4 @@
-//! LinkQuotas: hosts of a site that has had its pages weigh less, until more sites link to it.
+//! Allowances: hosts of a site that has had its pages weigh less, until more sites link to it.
 
 use super::*;
 use crate::backlinks::SiteLink;
@@ -24,7 +24,7 @@ fn site(name: &str) -> SiteKey {
     SiteKey::of_host(7, name)
 }
 
-/// Pages `from` on of a host, which a page linked to.
+/// Pages `from` on of a host, to which a page linked.
 fn offer(bed: &mut Bed, host: &str, from: usize, pages: usize) {
     for number in from..from + pages {
         let url = Url::parse(&format!("http://{host}/{number}")).expect("a URL");

@@ -1,8 +1,8 @@
-//! Whose fault a failure is.
+//! Which host, origin or address is to blame for a failure.
 
 use super::*;
 
-/// Requests for 30 pages of one host, of which the first 40 fail so, and how URLs ended without one.
+/// Requests for 30 pages of one host whose first 40 requests fail this way, and how URLs ended without a request.
 fn asked_and_settled(failure: Failure) -> (usize, Vec<Failure>) {
     let mut bed = Bed::new(|config| {
         config.politeness.host_failures_max = 5;
@@ -26,13 +26,14 @@ fn asked_and_settled(failure: Failure) -> (usize, Vec<Failure>) {
 #[test]
 fn a_proxy_that_is_down_is_no_host_s_fault() {
     assert_eq!(asked_and_settled(Failure::ProxyFailed), (70, Vec::new()));
-    // Of the host's own failures five are enough.
+    // Five of the host's own failures are enough.
     let (asked, settled) = asked_and_settled(Failure::Reset);
     assert_eq!(asked, 5);
     assert!(settled.len() >= 25 && settled.iter().all(|failure| *failure == Failure::HostDead), "{settled:?}");
 }
 
-/// Of two addresses one never connects and the other fails now and then: what a URL and a host may fail is the other's.
+/// Of two addresses one never connects and the other fails now and then: only the other one uses up the failures
+/// allowed to a URL and a host.
 #[test]
 fn an_address_that_does_not_connect_is_no_try_while_there_is_another() {
     let [dead, living] = [1, 2].map(|last| IpAddr::from([192, 0, 2, last]));
@@ -65,7 +66,7 @@ fn an_address_that_does_not_connect_is_no_try_while_there_is_another() {
     assert!(tries.iter().filter(|place| **place == "dead").count() >= 2, "{tries:?}");
 }
 
-/// New addresses that do not connect, for ever: it ends all the same.
+/// New addresses that do not connect, forever: it still ends.
 #[test]
 fn what_is_not_counted_is_bounded() {
     let mut bed = Bed::new(|config| config.robots.retries_max = 3);
@@ -85,8 +86,8 @@ fn what_is_not_counted_is_bounded() {
     assert_eq!(bed.count(JobKind::Robots), 1 + 3 + 3);
 }
 
-/// Requests for pages of a site in five minutes, of 400, with links to `ports` of its ports that are closed in this way and to
-/// `more` pages at each of them; whether any page of the site ended without a request.
+/// Requests for pages of a site in five minutes, out of 400, with links to `ports` of its ports that are closed in
+/// this way and to `more` pages at each of them; tells whether any page of the site ended without a request.
 fn pages_beside_closed_ports(ports: u16, more: usize, failure: Failure) -> (usize, bool) {
     let mut bed = Bed::new(|_| ());
     bed.offer("http://www.site.test/");
@@ -152,7 +153,7 @@ fn an_origin_dies_alone() {
     assert_eq!((pages(&bed, 80), pages(&bed, 443), bed.settled.len()), (50, 4, 60));
 }
 
-/// Strangers link to odd ports of a host that do not answer, before anybody links to one that does.
+/// Strangers link to odd ports of a host that do not answer, before any site links to one that does.
 #[test]
 fn closed_ports_lock_no_other_out() {
     for failure in [Failure::ConnectRefused, Failure::ConnectTimeout] {
@@ -176,7 +177,7 @@ fn closed_ports_lock_no_other_out() {
     }
 }
 
-/// An origin that answered keeps its place, and what finds none ends as what is true.
+/// An origin that answered keeps its slot, and one that finds no slot ends with the true reason.
 #[test]
 fn ports_that_answered_keep_their_places() {
     let mut bed = Bed::new(|_| ());
@@ -191,7 +192,7 @@ fn ports_that_answered_keep_their_places() {
     assert_eq!(ends, [20_097, 20_098, 20_099, 20_100].map(|port| (port, "too-many-ports")));
 }
 
-/// What is known of origins outlives their host in memory.
+/// Facts about origins outlive their host in memory.
 #[test]
 fn origins_that_failed_are_remembered() {
     let politeness = Config::default().politeness;

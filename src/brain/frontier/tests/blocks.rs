@@ -1,4 +1,4 @@
-//! What is blocked or ruled out while it is queued.
+//! URLs that are blocked or ruled out while they are queued.
 
 use super::*;
 use crate::hops::Hops;
@@ -41,7 +41,7 @@ fn what_is_queued_is_judged_by_the_scope_of_its_turn() {
         causes[&Failure::Blocked] > 10 && causes[&Failure::OutOfScope] > 10 && bed.frontier.is_idle(),
         "{causes:?}"
     );
-    // Off the list, its new URLs are fetched as if it had never been on it.
+    // Once it is off the list, its new URLs are fetched as if it had never been on it.
     bed.frontier.set_scope(Scope::default());
     bed.now = bed.now + Duration::from_secs(2);
     bed.offer("http://bad.test/new");
@@ -91,7 +91,7 @@ fn a_host_is_asked_at_its_addresses_that_are_not_blocked() {
         assert!(job.others.is_empty(), "{job:?}");
     }
     assert_eq!((bed.pages().len(), causes(&bed)), (5, BTreeMap::from([(Failure::Blocked, 5)])));
-    // The address that answered so far comes onto the list.
+    // The address that answered so far is added to the list.
     (5..10).for_each(|number| bed.offer(&format!("http://both.test/{number}")));
     bed.frontier.set_scope(scope("", "198.51.100.0/24\n"));
     bed.run(HOUR, 1_000, &mut answer);
@@ -99,7 +99,7 @@ fn a_host_is_asked_at_its_addresses_that_are_not_blocked() {
     assert_eq!((bed.pages().len(), last.addr), (10, Some(IpAddr::from([192, 0, 2, 1]))));
 }
 
-/// A robots.txt that is blocked closes its own origin alone.
+/// A blocked robots.txt closes only its own origin.
 #[test]
 fn a_blocked_robots_txt_is_of_one_origin() {
     let mut bed = Bed::new(|_| ());
@@ -113,7 +113,8 @@ fn a_blocked_robots_txt_is_of_one_origin() {
     assert_eq!((bed.pages().len(), causes(&bed)), (3, BTreeMap::from([(Failure::Blocked, 3)])));
 }
 
-/// Who waits for a day, for its turn, or for better URLs waits for nothing more once it is on the list, and neither does the crawl.
+/// A host that waits for a day, for its turn, or for better URLs stops waiting once it is on the list, and so does
+/// the crawl.
 #[test]
 fn who_rests_and_is_blocked_ends_at_once() {
     let mut bed = Bed::new(|config| {
@@ -148,7 +149,7 @@ fn who_rests_and_is_blocked_ends_at_once() {
         bed.frontier.is_idle() && bed.frontier.hosts_left() == 0,
         "nobody waits for the rest of a host without URLs"
     );
-    // It still rests, though, for one that is off the list.
+    // Once it is off the list it still rests, though.
     bed.frontier.set_scope(Scope::default());
     bed.now = bed.now + Duration::from_secs(2);
     bed.offer("http://rests.test/new");
@@ -157,7 +158,7 @@ fn who_rests_and_is_blocked_ends_at_once() {
     assert!(bed.jobs[jobs..].iter().all(|(at, _)| at.since(rests_from) >= Duration::from_secs(86_400)));
 }
 
-/// They are taken out of their rows together: one by one, half a million would take hours.
+/// They are removed from their queues together: one by one, half a million would take hours.
 #[test]
 fn many_who_wait_for_name_servers_are_blocked_at_once() {
     let mut bed = Bed::new(|config| config.dns.in_flight_max = 8);
@@ -177,7 +178,8 @@ fn many_who_wait_for_name_servers_are_blocked_at_once() {
     assert!(asked < hosts as usize / 4, "{asked}");
 }
 
-/// A host whose rest an earlier run has noted is on the list when its URLs come back, or while its last request is under way.
+/// A host with a rest noted by an earlier run is on the list when its URLs come back, or while its last request is in
+/// flight.
 #[test]
 fn who_is_blocked_goes_to_rest_no_more() {
     let mut bed = Bed::new(|_| ());

@@ -1,4 +1,4 @@
-//! What a crawl without end may cost in memory: hosts, rules, retries, names asked for.
+//! Memory bounds of a crawl without end: hosts, rules, retries, concurrent lookups.
 
 use std::collections::BTreeSet;
 
@@ -36,7 +36,7 @@ fn hosts_beyond_the_bound_wait_outside_and_all_get_in() {
         let pages: BTreeSet<&str> = bed.pages().into_iter().collect();
         assert_eq!((pages.len(), bed.count(JobKind::Page)), (3_000, 3_000));
         assert_eq!((bed.frontier.queued(), bed.frontier.ram_bytes(), bed.disk.len()), (0, 0, 0));
-        // First in, first out for each host; and hosts come in more or less in the order in which they were met.
+        // First in, first out for each host; and hosts come roughly in the order in which they were found.
         let number = |page: &&str| page.rsplit('/').next().and_then(|text| text.parse::<usize>().ok());
         let mut last = vec![None; 1_000];
         assert!(
@@ -63,13 +63,13 @@ fn a_host_that_was_forgotten_is_met_anew() {
     let kinds = [JobKind::Resolve, JobKind::Robots, JobKind::Page];
     assert!(bed.jobs.chunks(3).all(|jobs| jobs.iter().map(|(_, job)| job.kind).eq(kinds)));
     assert_eq!(bed.jobs.len(), 27);
-    // The longest idle one goes first: `b` and `c` are left.
+    // The host that has been idle longest goes first: `b` and `c` are left.
     bed.offer("http://b.test/again");
     bed.run(HOUR, 1_000, &mut well);
     assert_eq!((bed.frontier.hosts(), bed.count(JobKind::Robots)), (9, 9));
 }
 
-/// What it would be to be forgotten before Retry-After is over: asked too early.
+/// The effect of forgetting a host before its Retry-After is over: it would be queried too early.
 #[test]
 fn no_host_is_forgotten_while_it_wants_to_be_left_alone() {
     let mut bed = Bed::new(|config| {
@@ -94,7 +94,7 @@ fn no_host_is_forgotten_while_it_wants_to_be_left_alone() {
     assert!(requests.windows(2).all(|pair| pair[1].0.since(pair[0].0) >= Duration::from_secs(HOUR)));
 }
 
-/// A dead host's URLs come in from outside a few at a time: it is not tried to death for each few.
+/// A dead host's URLs come in from outside a few at a time: it is not retried until given up again for each few.
 #[test]
 fn a_dead_host_that_was_forgotten_is_known_to_be_dead() {
     let mut bed = Bed::new(|config| {
@@ -118,9 +118,9 @@ fn a_dead_host_that_was_forgotten_is_known_to_be_dead() {
     assert_eq!(bed.pages().iter().filter(|url| url.contains("live")).count(), 100);
     let asked =
         |bed: &Bed| bed.jobs.iter().filter(|(_, job)| job.addr.is_some() && job.url.host() == "dead.test").count();
-    // And once before the name was asked for the other family, which has no address either.
+    // And once before the name was looked up for the other family, which has no address either.
     assert!(asked(&bed) == 20 + 1, "the dead host was asked {} times", asked(&bed));
-    // An hour later one request is enough to know that it is still dead, and one that it lives again.
+    // An hour later one request is enough to know that it is still dead, and one that it is alive again.
     let before = asked(&bed);
     bed.now = bed.now + Duration::from_secs(2 * HOUR);
     bed.offer("http://dead.test/later");
@@ -195,7 +195,7 @@ fn rules_of_idle_hosts_go_before_longer_ones_of_busy_hosts() {
     assert_eq!((of_long.count(), bed.count(JobKind::Page)), (1, 900));
 }
 
-/// A hundred strangers with rules of their own length would make all others ask for theirs before every page.
+/// A hundred strangers with rules of their own length would make all others refetch theirs before every page.
 #[test]
 fn long_rules_take_the_place_of_long_rules_alone() {
     let mut bed = Bed::new(|config| {
@@ -221,7 +221,7 @@ fn long_rules_take_the_place_of_long_rules_alone() {
     assert!(asked_of("long") > 100, "there is no room for all of theirs: {}", asked_of("long"));
 }
 
-/// Names that nobody answers for hold their own places and no others.
+/// Names without an answer hold their own slots and no others.
 #[test]
 fn names_in_a_tarpit_hold_up_no_one_else() {
     let mut bed = Bed::new(|config| {
@@ -243,7 +243,7 @@ fn names_in_a_tarpit_hold_up_no_one_else() {
     };
     let (started, mut jobs) = start(&mut bed);
     assert_eq!((started, bed.frontier.resolving()), (7, 2));
-    // The two answer in the end; the next two names have their turn, in the order of their hosts.
+    // The two answer in the end; the next two names get their turn, in the order of their hosts.
     let mut order = Vec::new();
     for _ in 0..5 {
         let (names, others): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|job| job.kind == JobKind::Resolve);
@@ -282,7 +282,7 @@ fn retries_count_as_memory() {
     assert_eq!((bed.count(JobKind::Page), bed.frontier.queued(), bed.frontier.ram_bytes()), (60_000, 0, 0));
 }
 
-/// A host whose verdicts are dear gives way before it has had many, and the others go on meanwhile.
+/// A host with expensive verdicts gives way before it has had many, and the others continue meanwhile.
 #[test]
 fn dear_verdicts_give_way() {
     let mut bed = Bed::new(|config| {
@@ -321,7 +321,7 @@ fn dear_verdicts_give_way() {
     assert!(bed.now < Instant::ZERO + Duration::from_secs(30), "they are judged all the same");
 }
 
-/// One wildcard domain, whose hosts all want to be asked an hour later: others come in all the same.
+/// One wildcard domain, all of whose hosts ask for an hour's pause: others still come in.
 #[test]
 fn a_domain_of_many_hosts_leaves_places_for_others() {
     let mut bed = Bed::new(|config| {
@@ -348,7 +348,7 @@ fn a_domain_of_many_hosts_leaves_places_for_others() {
     assert_eq!((bed.pages().len(), bed.frontier.queued(), bed.frontier.ram_bytes()), (5_200, 0, 0));
 }
 
-/// One domain whose hosts do not answer: others are fetched all the same, and nothing spins.
+/// One domain whose hosts do not answer: others are still fetched, and nothing spins.
 #[test]
 fn a_domain_that_never_answers_leaves_fetches_for_others() {
     let mut bed = Bed::new(|config| {
@@ -380,7 +380,7 @@ fn a_domain_that_never_answers_leaves_fetches_for_others() {
     assert_eq!(dripping.len(), 12, "another one has its place");
 }
 
-/// 3,000 names of one domain point at the address of another site: of two requests there, one is the other's.
+/// 3,000 names of one domain point at the address of another site: every other request there is that site's.
 #[test]
 fn many_names_at_an_address_take_every_second_turn() {
     let mut bed = Bed::new(|config| {
@@ -398,7 +398,7 @@ fn many_names_at_an_address_take_every_second_turn() {
     assert!(of_victim.len() == 101 && of_others.len() < 120, "{} {}", of_victim.len(), of_others.len());
 }
 
-/// A slow site has its turn at an address when slow sites have places again; others need not wait for that.
+/// A slow site gets its turn at an address when slow sites have slots again; others need not wait for that.
 #[test]
 fn a_slow_site_keeps_nobody_from_an_address() {
     let mut bed = Bed::new(|config| config.fetch.in_flight_max = 8);
@@ -411,7 +411,7 @@ fn a_slow_site_keeps_nobody_from_an_address() {
     bed.run(60, 6 + 2, &mut well);
     let later = bed.now + Duration::from_secs(60);
     let places = &mut bed.frontier.places;
-    // Six places are held by slow sites, which is three times as many as are free.
+    // Slow sites hold six slots, which is three times as many as are free.
     let slow = SiteKey::of_host(7, "slow.test");
     (0..6).for_each(|id| places.took(bed.now, 1_000 + id, SiteKey::of_host(7, &format!("x{id}.test"))));
     places.took(bed.now, 1_006, slow);
@@ -430,7 +430,7 @@ fn a_slow_site_keeps_nobody_from_an_address() {
     assert_eq!(bed.pages().len(), 30);
 }
 
-/// An address is never free for long, and slow sites never have a place for long: one of them has its turn all the same.
+/// An address is never free for long, and slow sites never have a slot for long: one of them still gets its turn.
 #[test]
 fn a_slow_site_has_its_turn_where_places_and_address_are_both_rare() {
     let mut bed = Bed::new(|config| config.fetch.in_flight_max = 8);
@@ -449,7 +449,8 @@ fn a_slow_site_has_its_turn_where_places_and_address_are_both_rare() {
     bed.now = later;
     let before = bed.pages().len();
     for round in 0..40 {
-        // A place comes free between two turns at the address, and who waits elsewhere takes it before the next.
+        // A slot becomes free between two turns at the address, and a host that waits elsewhere takes it before the
+        // next.
         bed.run(2, 2, &mut well);
         bed.frontier.places.gave_back(bed.now, 1_000 + round);
         bed.frontier.ready.fetch_ended();
@@ -462,7 +463,7 @@ fn a_slow_site_has_its_turn_where_places_and_address_are_both_rare() {
     assert!(of_slow > 0, "{:?}", bed.pages());
 }
 
-/// Of three sites at an address two drip: the third has four fifths of the time.
+/// Of three sites at an address two drip: the third gets four fifths of the time.
 #[test]
 fn sites_that_drip_leave_an_address_to_others() {
     let pages = |drippers: usize| {

@@ -1,4 +1,5 @@
-//! SiteQuotas of hosts and sites: whoever has had his is asked for nothing more, and what waits for him ends.
+//! Budgets of hosts and sites: a host or site that has used its budget gets no more requests, and its waiting URLs
+//! end.
 
 use super::*;
 use ringcrawl_base::IntMap;
@@ -37,7 +38,7 @@ fn what_is_over_a_budget_ends_and_is_not_asked_for() {
     let mut bed = bed(|config| config.budget.host_pages_max = 7, IntMap::default());
     offer(&mut bed, &["a.test", "b.test"], 2_000);
     offer(&mut bed, &["c.test"], 5);
-    // Half of what is asked of a.test is no page.
+    // Half of the requests to a.test do not return a page.
     let mut turns = 0;
     bed.run(HOUR, 10_000, &mut |job| match job.kind {
         JobKind::Page if job.url.host() == "a.test" => {
@@ -52,7 +53,7 @@ fn what_is_over_a_budget_ends_and_is_not_asked_for() {
     assert!(bed.settled.iter().all(|settled| settled.failure == Failure::OverBudget));
 }
 
-/// Many hosts of a site at once: what is in flight counts, and what fails gives its place back.
+/// Many hosts of a site at once: requests in flight count, and failures give their share back.
 #[test]
 fn a_site_has_exactly_its_pages() {
     let mut bed = bed(|config| config.budget.site_pages_max = 50, IntMap::default());

@@ -1,10 +1,10 @@
-//! Many fetches at once, as a shard has them: who holds places and addresses for how long.
+//! Many fetches at once, as in a shard: which hosts hold slots and addresses, and for how long.
 
 use std::collections::HashMap;
 
 use super::*;
 
-/// What a fetch comes to, after how long, and the URLs that are found then.
+/// The result of a fetch, its duration, and the URLs that are found then.
 struct Reply {
     outcome: Outcome,
     millis: u64,
@@ -56,7 +56,7 @@ impl Crowd {
         self.offer_link(url);
     }
 
-    /// A page links to it that was named before.
+    /// A page links to it; the caller named that page before.
     fn offer_link(&mut self, url: &str) {
         let url = Url::parse(url).expect("a URL");
         let ticket = Ticket { depth: Hops::default().link().bits(), ..Ticket::default() };
@@ -79,7 +79,7 @@ impl Crowd {
                     match reply.outcome {
                         Outcome::Failed(Failure::ConnectTimeout) => {
                             self.frontier.came_to_nobody(self.now, job.id);
-                            // And counts when it is known that the network is there.
+                            // And counts once the network is known to be up.
                             self.frontier.is_held_back(self.now, &job);
                             self.frontier.request_ended(self.now, &job);
                             reply.is_held_back = true;
@@ -168,7 +168,8 @@ fn chain(job: &FetchJob, millis: u64) -> Reply {
     Reply { links: next_page(job), ..reply(outcome, millis) }
 }
 
-/// Sites that are fast elsewhere point names at the victim's address, and link to a port there where nobody answers.
+/// Sites that are fast elsewhere point names at the victim's address, and link to a port there that refuses
+/// connections.
 #[test]
 fn closed_ports_at_a_shared_address_leave_turns_to_others() {
     let pages = |attackers: usize| {
@@ -201,8 +202,8 @@ fn closed_ports_at_a_shared_address_leave_turns_to_others() {
     );
 }
 
-/// yoko #54: facets have no end of siblings at depth 1 and 2, which no bound on depth stops and breadth-first order puts first. Other
-/// sites have their pages as soon as without it, and so has the trap's own site.
+/// yoko #54: facets have endless siblings at depth 1 and 2, which no bound on depth stops and which breadth-first
+/// order puts first. Other sites get their pages as soon as without it, and so does the trap's own site.
 #[test]
 fn a_shallow_wide_trap_takes_no_crawl_over() {
     let ends = |siblings: u64| {
@@ -237,8 +238,8 @@ fn a_shallow_wide_trap_takes_no_crawl_over() {
     assert!(of_site == 41 && (50..200).contains(&in_trap), "{of_site} pages of its site, {in_trap} in the trap");
 }
 
-/// At 28 addresses a fast site is slow once in every rest, so that a host which keeps a place there is never called: places
-/// for slow sites are left all the same.
+/// At 28 addresses a fast site is slow once in every rest, so that a host which keeps a slot there is never called:
+/// there are still slots left for slow sites.
 #[test]
 fn places_are_not_kept_for_addresses_that_rest() {
     let mut crowd = Crowd::new(32);
@@ -279,7 +280,7 @@ fn places_are_not_kept_for_addresses_that_rest() {
     assert!(pages.windows(2).all(|pair| pair[1] - pair[0] >= 30), "{pages:?}");
 }
 
-/// Who was called to an address and has become slow since does not hold it.
+/// A host that was called to an address and has become slow since does not hold it.
 #[test]
 fn who_was_called_and_became_slow_keeps_nobody_from_an_address() {
     let mut crowd = Crowd::new(8);
@@ -336,7 +337,7 @@ fn sites_that_are_fast_now_and_then_leave_an_address_to_others() {
     assert!(beside * 2 >= alone, "{beside} of {alone}");
 }
 
-/// Newcomers of a site that drip have five seconds each.
+/// Newcomers of a site that drip get five seconds each.
 #[test]
 fn names_of_a_site_that_drip_do_not_take_its_time() {
     let mut crowd = Crowd::new(64);
@@ -353,7 +354,7 @@ fn names_of_a_site_that_drip_do_not_take_its_time() {
     assert!(pages >= 80, "{pages} of 140");
 }
 
-/// Anyone may link to any number of names of a site: dead ones, that a firewall drops, and such as are answered.
+/// Anyone may link to any number of names of a site: dead ones, ones that a firewall drops, and ones that answer.
 #[test]
 fn names_of_a_site_do_not_take_its_time_from_its_hosts() {
     for (count, is_dead, least) in [(3, true, 95), (20, true, 95), (60, true, 95), (500, false, 105), (20, false, 105)]
@@ -377,7 +378,7 @@ fn names_of_a_site_do_not_take_its_time_from_its_hosts() {
     }
 }
 
-/// Most sites have a slow host beside a fast one, and that is no attack.
+/// Most sites have a slow host next to a fast one, and that is no attack.
 #[test]
 fn a_slow_host_is_no_attack_on_the_others_of_its_site() {
     for (are_seeds, least) in [(true, 45), (false, 15)] {
@@ -400,8 +401,7 @@ fn a_slow_host_is_no_attack_on_the_others_of_its_site() {
     }
 }
 
-/// A host that is known has all the time that it needs, though others of its site wait; so has one that was cut short
-/// once.
+/// A known host gets all the time that it needs, though others of its site wait; so does one that was cut short once.
 #[test]
 fn a_long_page_of_a_site_is_had() {
     for host in ["www", "other"] {
@@ -429,7 +429,7 @@ fn a_long_page_of_a_site_is_had() {
     }
 }
 
-/// A host that a seed's links to has the operator's trust, and not as many names below its own as it likes.
+/// A host to which a seed's host links has the operator's trust, and may not add any number of names below its own.
 #[test]
 fn a_host_of_a_site_vouches_for_no_names_below_its_own() {
     for is_dead in [true, false] {
@@ -451,7 +451,7 @@ fn a_host_of_a_site_vouches_for_no_names_below_its_own() {
     }
 }
 
-/// Where no host is known, slow ones do not hold the others up: also in the first half minute of a run.
+/// If no host is known, slow ones do not hold the others up: also in the first half minute of a run.
 #[test]
 fn newcomers_rest_for_hosts_that_are_known_and_for_no_others() {
     let mut crowd = Crowd::new(64);

@@ -1,9 +1,9 @@
-//! What went wrong last, how slow a host is, and when that is written down.
+//! The last problem of a host, how slow it is, and when that is recorded.
 
 use super::*;
 use crate::trouble::HostHealth;
 
-/// When a robots.txt was asked for that never came, in seconds, and how the page ended.
+/// When a robots.txt that never arrived was requested, in seconds, and how the page ended.
 fn tries_of(failure: Failure, change: fn(&mut Config)) -> (Vec<u64>, Failure) {
     let mut bed = Bed::new(change);
     bed.offer("http://a.test/");
@@ -16,7 +16,7 @@ fn tries_of(failure: Failure, change: fn(&mut Config)) -> (Vec<u64>, Failure) {
     (times, bed.settled[0].failure)
 }
 
-/// Who refuses is there, and says so: a server that starts again is there within minutes.
+/// A server that refuses connections exists: one that restarts is back within minutes.
 #[test]
 fn a_refused_connection_is_tried_again_sooner_than_silence() {
     let gaps =
@@ -29,7 +29,7 @@ fn a_refused_connection_is_tried_again_sooner_than_silence() {
         assert_eq!((gaps.len(), end), (4, Failure::RobotsUnreachable), "{silent:?}");
         assert!(gaps.iter().all(|gap| *gap >= 600), "{silent:?}");
     }
-    // What is configured shorter is shorter.
+    // A shorter configured time stays shorter.
     let (refused, _) = tries_of(Failure::ConnectRefused, |config| {
         config.robots.retry_delay = Duration::from_secs(35);
         config.robots.retries_max = 4;
@@ -39,7 +39,7 @@ fn a_refused_connection_is_tried_again_sooner_than_silence() {
     assert_eq!((gaps(&refused), end), (vec![], Failure::RobotsUnreachable));
 }
 
-/// What was noted of the host last.
+/// The last note about the host.
 fn noted(bed: &mut Bed) -> Option<HostHealth> {
     bed.frontier.take_rests().next_back().map(|rest| rest.health)
 }
@@ -62,7 +62,8 @@ fn what_went_wrong_is_known_until_it_goes_well() {
     assert!(health.troubles.is_empty() && !health.response.is_zero(), "{health:?}");
 }
 
-/// A page's failures are noted once a minute, as there may be thousands of them; names and robots.txt each time.
+/// A page's failures are noted once a minute, as there may be thousands of them; failures of names and robots.txt
+/// each time.
 #[test]
 fn every_kind_of_trouble_is_told_as_what_it_is() {
     for (kind, failure, sentence) in [
@@ -89,7 +90,7 @@ fn every_kind_of_trouble_is_told_as_what_it_is() {
     assert!(bed.pages().len() >= 4 && notes == 1, "{notes} notes of {} pages", bed.pages().len());
 }
 
-/// An earlier run has met trouble: the first thing that goes well ends it, in the log, too.
+/// An earlier run had a problem: the first success ends it, in the log, too.
 #[test]
 fn the_trouble_of_an_earlier_run_is_over_when_it_goes_well() {
     for has_trouble in [true, false] {
@@ -100,7 +101,7 @@ fn the_trouble_of_an_earlier_run_is_over_when_it_goes_well() {
         let health = HostHealth { troubles, ..HostHealth::default() };
         bed.frontier.rest(Instant::ZERO, &Rest { health, ..Rest::new("a.test", Instant::ZERO) });
         bed.offer("http://a.test/");
-        // The robots.txt alone: it is the first thing that is asked of the host.
+        // Only the robots.txt: it is the first request to the host.
         bed.run(10, 2, &mut |job| well(job));
         assert_eq!(noted(&mut bed).is_some(), has_trouble);
     }

@@ -1,14 +1,14 @@
-//! Kinds take turns: how often those have theirs whose pages were not worth their fetch.
+//! Kinds take turns: how often kinds whose pages were not worth their fetch get theirs.
 
 use super::*;
 use crate::hops::Hops;
 use crate::kinds::{HOST_BYTES_MAX, PageText, TextSample};
 
-/// A host with a hundred articles, each of which links to two pages of a trap, and each of these to two more.
+/// A host with a hundred articles. Each of these links to two pages of a trap, and each of those to two more.
 struct Site {
     found: std::collections::BTreeSet<String>,
     articles: usize,
-    /// The way to all that is offered.
+    /// The path to all offered URLs.
     hops: Hops,
 }
 
@@ -22,7 +22,7 @@ impl Site {
         }
     }
 
-    /// Fetches so many pages; how many of them were articles, and how many of the trap.
+    /// Fetches this many pages; returns how many were articles, and how many of the trap.
     fn crawl(&mut self, bed: &mut Bed, pages: usize, trap: impl Fn(u64) -> Fetched) -> (usize, usize) {
         let before = bed.count(JobKind::Page);
         while bed.count(JobKind::Page) < before + pages && !bed.frontier.is_idle() {
@@ -92,7 +92,7 @@ fn kinds_that_are_not_worth_it_have_few_turns() {
         let (articles, traps) = here.crawl(&mut bed, pages, trap);
         assert!(articles >= 298, "{articles} articles, {traps} of the trap");
         assert!(bed.frontier.lowered_urls() > 300 && bed.frontier.kind_bytes() > 0);
-        // Nothing is lost: what waits comes when there is nothing better.
+        // Nothing is lost: waiting URLs come when there is nothing better.
         let (articles, traps) = here.crawl(&mut bed, 200, trap);
         assert!(articles <= 2 && traps >= 198, "{articles}, {traps}");
     }
@@ -102,7 +102,7 @@ fn kinds_that_are_not_worth_it_have_few_turns() {
     assert_eq!(bed.frontier.lowered_urls(), 0);
 }
 
-/// What is like an article in its URL is none, and what is like a trap may be one.
+/// A page whose URL looks like an article's is none, and one whose URL looks like a trap's may be one.
 #[test]
 fn pages_of_a_pattern_that_are_worth_it_do_not_wait() {
     let (mut bed, mut here) = site(|_| ());
@@ -129,7 +129,7 @@ fn what_is_known_is_bounded_and_goes_with_its_host() {
     assert!(bytes > 0 && bytes <= 8 * HOST_BYTES_MAX as u64, "{bytes} bytes of 8 hosts");
 }
 
-/// Hosts of which little is known first, and then much.
+/// Hosts about which little is known first, and then much.
 #[test]
 fn what_is_known_does_not_grow_beyond_its_bound() {
     const BYTES_MAX: u64 = 30_000;
@@ -150,11 +150,11 @@ fn what_is_known_does_not_grow_beyond_its_bound() {
     assert!(bytes_most > BYTES_MAX / 4 && bytes_most <= BYTES_MAX, "{bytes_most} bytes");
 }
 
-/// A host's images are like each other and lead nowhere: they have their turns all the same, and say nothing about pages.
+/// A host's images are alike and lead nowhere: they still get their turns, and say nothing about pages.
 #[test]
 fn what_pages_embed_is_no_trap_and_says_nothing_of_pages() {
     let same = |number| Fetched { payload: Some(7), ..page(number) };
-    // Whether the kind of many like each other is lowered, and then for the next one.
+    // Whether the kind of many similar pages is lowered, and then for the next one.
     let lowered = |many: Hops, next: Hops| {
         let (mut bed, mut here) = site(|_| ());
         bed.run(HOUR, 3, &mut well);
@@ -180,7 +180,7 @@ fn what_pages_embed_is_no_trap_and_says_nothing_of_pages() {
     }
 }
 
-/// What strangers alone link to says nothing about a host's own pages.
+/// Pages to which only strangers link say nothing about a host's own pages.
 #[test]
 fn strangers_make_no_kind_poor() {
     let same = |number| Fetched { payload: Some(7), ..page(number) };
@@ -202,10 +202,10 @@ fn strangers_make_no_kind_poor() {
     }
 }
 
-/// A host that rests for a day, or is dead, holds up no URL of a lowered kind of another one.
+/// A host that rests for a day, or is dead, does not hold up a URL of a lowered kind of another host.
 #[test]
 fn lanes_wait_for_no_other_host() {
-    // Others that are polite and could have a page each second are no rivals while they cannot be asked.
+    // Others that are polite and could have a page each second are no rivals while they cannot be queried.
     let polite: Vec<String> =
         (0..9).flat_map(|host| (0..60).map(move |page| format!("http://polite{host}.test/{page}"))).collect();
     let pages = |beside: &[&str], pages_max: u64| {
@@ -245,7 +245,8 @@ fn lanes_wait_for_no_other_host() {
     }
 }
 
-/// Where pages are counted out, a host with nothing but a trap leaves them to one that has articles, and has the rest.
+/// In a crawl with a page limit, a host with nothing but a trap leaves the pages to one that has articles, and gets
+/// the rest.
 #[test]
 fn a_trap_leaves_pages_to_others_under_a_budget() {
     let shares = |pages_max: u64| {

@@ -1,4 +1,5 @@
-//! Hosts with lines of their own (`politeness.host`), by an observer who knows the lines and sees the requests alone.
+//! Hosts with lines of their own (`politeness.host`), checked by an observer that knows the lines and sees only the
+//! requests.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -7,17 +8,17 @@ use crate::waits::Waits;
 use ringcrawl_base::Rng;
 use ringcrawl_base::time::UnixTime;
 
-/// What is agreed for a host, as the observer has it.
+/// The agreement for a host, as the observer knows it.
 #[derive(Clone, Copy)]
 struct Agreed {
     delay: u64,
     concurrency: usize,
     is_mine: bool,
-    /// First hour, and how many.
+    /// The first hour, and the number of hours.
     hours: Option<(u64, u64)>,
 }
 
-/// What the observer saw at a host, a site or an address: who is there, and when which host left last.
+/// What the observer saw at a host, a site or an address: which hosts are there, and when which host left last.
 #[derive(Default)]
 struct Seen {
     there: Vec<String>,
@@ -47,7 +48,7 @@ struct Observer {
 }
 
 impl Observer {
-    /// Those of its site and address; none of the operator's own.
+    /// The keys of its site and address; none for the operator's own host.
     fn keys(&self, job: &FetchJob) -> Vec<(String, Duration)> {
         let host = job.url.host();
         if self.agreed[host].is_mine {
@@ -60,7 +61,7 @@ impl Observer {
 
     fn begins(&mut self, now: Instant, job: &FetchJob) {
         let host = job.url.host().to_owned();
-        // An old address may serve while the name is asked for: once.
+        // An old address may serve while the name is looked up: once.
         if job.kind == JobKind::Resolve {
             assert!(self.preparing.insert(format!("name of {host}")), "{now:?} {job:?} twice at once");
             return;
@@ -122,13 +123,13 @@ impl Observer {
 /// Blocks by file and offset.
 type Disk = BTreeMap<(u32, u32), Vec<u8>>;
 
-/// Shards with a clock, a disk and a ledger in common.
+/// Shards that share a clock, a disk and a ledger.
 struct Bench {
     shards: Vec<(Frontier, Spool, Disk)>,
     rng: Rng,
     now: Instant,
     places: usize,
-    /// Until when, of which shard, whether it is held back.
+    /// The end time, the shard, and whether it is held back.
     flying: Vec<(Instant, usize, FetchJob, Outcome, bool)>,
     observer: Observer,
     over: BTreeMap<String, usize>,
@@ -182,7 +183,7 @@ impl Bench {
         Bench { crawl_delays, page_millis, ..Bench::of(config, &lines, agreed, rng) }
     }
 
-    /// Two shards of a crawl with these lines, of which this is what the observer makes.
+    /// Two shards of a crawl with these lines; returns the observer's findings.
     fn of(mut config: Config, lines: &str, agreed: HashMap<String, Agreed>, mut rng: Rng) -> Bench {
         config.agent.name = "bed".to_owned();
         config.set("politeness.host", &format!("[{lines}]")).expect("lines");
@@ -308,7 +309,7 @@ impl Bench {
         while self.now < end {
             self.end_due();
             let mut next: Option<Instant> = self.flying.iter().map(|flight| flight.0).min();
-            // Neither is always the first to look.
+            // Neither always looks first.
             let first = self.rng.index(self.shards.len());
             for shard in (0..self.shards.len()).map(|shard| (shard + first) % 2) {
                 self.serve_disk(shard);
@@ -332,7 +333,7 @@ impl Bench {
                 let is_full = self.flying.iter().filter(is_fetch).count() >= self.places;
                 let (frontier, spool, _) = &mut self.shards[shard];
                 frontier.begin_turn(self.now);
-                // The slow twin of the counts: each host in turn.
+                // A slow recount to compare with: each host in turn.
                 let mut waits = Waits::default();
                 frontier.hosts.iter().for_each(|host| waits.changed(None, host.wait));
                 assert_eq!(waits, frontier.awaited());
@@ -399,8 +400,8 @@ fn no_host_is_asked_otherwise_than_agreed_and_nothing_is_lost() {
     assert!(at_once.len() < 2 || at_once.keys().any(|most| *most > 5), "several go at once: {at_once:?}");
 }
 
-/// A host that may have four requests at once has no end of URLs; another host at its address, of this shard or the other one,
-/// has its turns all the same.
+/// A host that may have four requests at once has an endless supply of URLs; another host at its address, of this
+/// shard or the other one, still gets its turns.
 #[test]
 fn a_visit_leaves_turns_to_others() {
     for other in ["h2.s2.test", "h1.s1.test"] {

@@ -1,17 +1,17 @@
-//! Names that nobody answers for, by the thousand, beside hosts that are known and sites that link to what is there.
+//! Thousands of names without an answer, next to known hosts and sites that link to existing names.
 
 use std::collections::BinaryHeap;
 
 use super::*;
 use std::cmp::Reverse;
 
-/// What comes of a name, and after how many milliseconds.
+/// The result of a name lookup, and after how many milliseconds.
 type Told = fn(&str) -> (Option<&'static str>, u64);
 
 const ATTACKED: usize = 5_000;
 const VICTIMS: usize = 8;
 
-/// Jobs in flight, of which each takes its time.
+/// Jobs in flight, each with its own duration.
 struct Flight {
     bed: Bed,
     ends: BinaryHeap<Reverse<(Instant, u64)>>,
@@ -77,7 +77,7 @@ impl Flight {
         }
     }
 
-    /// Pages of hosts whose names begin so.
+    /// Pages of hosts whose names begin with this.
     fn pages_of(&self, start: &str) -> usize {
         self.bed.pages().iter().filter(|url| url.starts_with(&format!("http://{start}"))).count()
     }
@@ -87,7 +87,7 @@ fn at(seconds: u64) -> Instant {
     Instant::ZERO + Duration::from_secs(seconds)
 }
 
-/// Pages of the victims in five minutes, and of new hosts that an honest site links to in the middle.
+/// Pages of the victims in five minutes, and of new hosts to which an honest site links in the middle.
 fn beside(attack: bool, told: Told) -> (usize, usize) {
     let mut flight = Flight::new(told);
     for victim in 0..VICTIMS {
@@ -118,7 +118,8 @@ fn known_hosts_and_other_sites_links_go_on_beside_names_in_vain() {
     }
 }
 
-/// The victims' own names are told of so late, too: they go on at their old addresses, for no longer than is allowed.
+/// The victims' own names are also answered this late: they continue at their old addresses, for no longer than
+/// allowed.
 #[test]
 fn an_old_address_serves_while_its_name_is_asked_for() {
     for (stale_max, lasts) in [(3_600, 4_900), (0, 4_900), (3_600, 60_000), (30, 300_000)] {
@@ -136,7 +137,7 @@ fn an_old_address_serves_while_its_name_is_asked_for() {
         let longest = pages.windows(2).map(|pair| pair[1].since(pair[0])).max().expect("pages");
         let names = of(JobKind::Resolve).count();
         match (stale_max, lasts) {
-            // A lookup each minute, begun 5 s before: nothing waits for it, as its host has a turn each second.
+            // A lookup each minute, started 5 s early: nothing waits for it, as its host has a turn each second.
             (3_600, _) => {
                 assert!(longest <= Duration::from_millis(1_900), "{lasts} ms: {longest:?}");
                 assert!(pages.len() >= 540 && (5..=12).contains(&names), "{lasts}: {} {names}", pages.len());
@@ -154,7 +155,7 @@ fn an_old_address_serves_while_its_name_is_asked_for() {
     }
 }
 
-/// A denial that comes meanwhile ends it.
+/// A denial that arrives meanwhile ends it.
 #[test]
 fn a_denial_that_comes_beside_pages_gives_the_host_up() {
     let mut flight = Flight::new(|_| (Some("192.0.2.1"), 10));

@@ -1,4 +1,4 @@
-//! Names: when they are asked for, how long answers and denials hold, and what is done while nobody answers.
+//! Names: when they are looked up, how long answers and denials are valid, and what happens while no server answers.
 
 use super::*;
 use ringcrawl_config::Families;
@@ -20,7 +20,7 @@ fn offer(bed: &mut Bed, pages: usize) {
     (0..pages).for_each(|number| bed.offer(&format!("http://a.test/{number}")));
 }
 
-/// A page waits for its delay and not for its name, too.
+/// A page waits for its delay and not also for its name.
 #[test]
 fn a_name_that_runs_out_is_asked_for_before_its_host_is_due() {
     let mut bed = Bed::new(|config| config.politeness.host_delay = Duration::from_secs(60));
@@ -42,7 +42,7 @@ fn a_name_that_runs_out_is_asked_for_before_its_host_is_due() {
             end = Some(*at + Duration::from_millis(1));
         }
     }
-    // Each answer is asked for 5 s before its page and serves that and the next one.
+    // Each lookup starts 5 s before its page, and its answer serves that page and the next one.
     assert!((4..=6).contains(&early), "{early} names asked for early");
 }
 
@@ -95,7 +95,7 @@ fn a_denial_holds_as_long_as_it_says() {
     assert_eq!(bed.pages(), ["http://a.test/now"]);
 }
 
-/// RFC 2308 section 7: five minutes at most.
+/// RFC 2308 section 7: at most five minutes.
 #[test]
 fn that_nobody_answered_holds_for_five_minutes() {
     let mut bed = Bed::new(|config| config.politeness.retries_max = 0);
@@ -103,7 +103,7 @@ fn that_nobody_answered_holds_for_five_minutes() {
         JobKind::Resolve => Outcome::Failed(Failure::DnsFailed),
         _ => well(job),
     };
-    // `run` may pass a second.
+    // `run` may go a second too far.
     for (wait, asked, settled) in [(0, 1, 1), (290, 1, 2), (11, 2, 3)] {
         bed.now = bed.now + Duration::from_secs(wait);
         bed.offer(&format!("http://a.test/{wait}"));
@@ -126,7 +126,8 @@ fn where_nobody_listens_the_other_family_is_asked_for() {
     assert_eq!((bed.count(JobKind::Page), bed.settled.len()), (5, 0));
     let tried: Vec<String> =
         bed.jobs.iter().filter_map(|(_, job)| Some(format!("{} {}", job.addr?, job.others.len()))).collect();
-    // The second is tried beside the first, the dead not again, and nothing beside what works.
+    // The second address is tried in parallel with the first, the dead one not again, and nothing in parallel with a
+    // working one.
     assert_eq!(tried[..3], ["192.0.2.1 1", "192.0.2.2 0", "2001:db8::1 0"]);
     assert!(tried[3..].iter().all(|line| line == "2001:db8::1 0"), "{tried:?}");
 }
@@ -146,7 +147,7 @@ fn one_family_is_one_family() {
     assert!(bed.jobs.iter().all(|(_, job)| !job.both_families) && bed.settled.len() == 1);
 }
 
-/// The grace: `dns.stale_max` after an answer's time, and only where nobody answers.
+/// The grace: `dns.stale_max` after an answer's time, and only if no server answers.
 #[test]
 fn old_addresses_are_used_while_no_name_server_answers_and_not_for_ever() {
     for (stale_max, denied) in [(600, false), (0, false), (600, true)] {
@@ -176,7 +177,7 @@ fn old_addresses_are_used_while_no_name_server_answers_and_not_for_ever() {
     }
 }
 
-/// Of both families one was told: its address is dead, and the other family is asked for again at no one's cost.
+/// Only one of two families was answered: its address is dead, and the other family is looked up again at no cost.
 #[test]
 fn half_an_answer_is_not_the_last_word() {
     let mut bed = Bed::new(|config| {
@@ -189,7 +190,7 @@ fn half_an_answer_is_not_the_last_word() {
     bed.run(600, 100, &mut |job| match job.kind {
         JobKind::Resolve => {
             lookups += 1;
-            // The first is of one family; of the next, which are of both, only the last is told whole.
+            // The first lookup is of one family; of the next, which are of both, only the last is answered in full.
             let (addrs, is_half) = if lookups < 4 { (vec![four], lookups > 1) } else { (vec![four, six], false) };
             assert_eq!(job.both_families, lookups > 1);
             Outcome::Resolved { addrs, ttl: Duration::from_secs(60), is_half, alias: None }
@@ -202,7 +203,8 @@ fn half_an_answer_is_not_the_last_word() {
     assert!(bed.jobs.iter().any(|(_, job)| job.kind == JobKind::Page && job.addr == Some(six)));
 }
 
-/// A host that is forgotten between two tries is not tried at the dead address of its first family alone, again and again.
+/// A host that is forgotten between two attempts is not tried only at the dead address of its first family, again and
+/// again.
 #[test]
 fn that_both_families_are_wanted_outlives_the_host() {
     let mut bed = Bed::new(|config| {
@@ -218,7 +220,7 @@ fn that_both_families_are_wanted_outlives_the_host() {
             Outcome::Resolved { addrs, ttl: Duration::from_millis(1), is_half: false, alias: None }
         }
         _ if job.others.is_empty() && job.addr == Some(four) => Outcome::Failed(Failure::ConnectTimeout),
-        // A further address is tried beside the dead one.
+        // A further address is tried in parallel with the dead one.
         _ => answered(&FetchJob { addr: Some(six), ..job.clone() }),
     });
     let tried = |job: &FetchJob| job.kind != JobKind::Resolve && job.others.is_empty() && job.addr == Some(four);
@@ -226,7 +228,7 @@ fn that_both_families_are_wanted_outlives_the_host() {
     assert_eq!((dead, bed.settled.len(), bed.count(JobKind::Page)), (2, 0, 20), "once a host");
 }
 
-/// Nor is the dead one of two addresses asked first again, each time that its host is met anew.
+/// Nor is the dead one of two addresses tried first again each time its host reappears.
 #[test]
 fn which_address_is_dead_outlives_the_host() {
     let mut bed = Bed::new(|config| {

@@ -1,4 +1,4 @@
-//! Orders: what comes next for a host and among hosts, and what stays as it is in all of them.
+//! Orders: what comes next for a host and among hosts, and what is the same in all of them.
 
 use std::collections::BTreeSet;
 
@@ -42,7 +42,8 @@ fn url(number: u64) -> String {
     format!("http://h{}.test/{number}", number % 20)
 }
 
-/// Whatever the order, and however little memory there is, every URL is fetched once, also those that wait outside.
+/// Whatever the order, and however little memory there is, every URL is fetched once, including those that wait
+/// outside.
 #[test]
 fn every_order_covers_everything_once_within_its_memory() {
     for (order, ram_bytes_max) in ALL.into_iter().flat_map(|order| [0, 4_000, 1 << 30].map(|bytes| (order, bytes))) {
@@ -82,8 +83,8 @@ fn every_order_covers_everything_once_within_its_memory() {
     }
 }
 
-/// A URL may wait under two tickets: by its key, and by itself, as a redirect led to it (`visited.*`). Each has its turn, also where
-/// there was no room to count the first one.
+/// A URL may wait under two tickets: by its key, and by itself, as a redirect led to it (`visited.*`). Each gets its
+/// turn, even if there was no room to count the first one.
 #[test]
 fn two_tickets_of_one_url_have_a_turn_each() {
     let url = "http://h.test/twice";
@@ -105,21 +106,21 @@ fn two_tickets_of_one_url_have_a_turn_each() {
     }
 }
 
-/// A long queue goes to disk in every order, and memory is within its bound while it is fetched, too.
+/// A long queue goes to disk in every order, and memory stays within its bound while the queue is fetched, too.
 #[test]
 fn long_queues_are_on_disk_in_every_order() {
     for order in ALL {
         let mut bed = bed(order, |config| config.frontier.ram_bytes_max = 40_000)
             .ranked((0..4_000).map(|number| (url(number), number as f64)));
-        // Of each host a block has come back: half a kilobyte, where twenty hosts share so little memory. Those drawn keep 4 KiB
-        // of what was taken besides, in up to twice the room.
+        // A block of each host has come back: half a kilobyte, where twenty hosts share so little memory. Hosts with
+        // drawn URLs also keep 4 KiB of taken entries, in up to twice the room.
         let most = if order == UrlOrder::Random { 100_000 + 20 * 8_192 } else { 100_000 };
         for number in 0..30_000 {
             bed.offer_numbered(&url(number), number);
             if number % 3 == 0 {
                 bed.linked(&url(number / 2), 1 + (number % 9) as u16);
             }
-            // Queues that are read and grow all the same.
+            // Queues that are read and still grow.
             if number >= 10_000 && number % 2 == 0 {
                 bed.run(HOUR, 1, &mut well);
             }
@@ -134,7 +135,7 @@ fn long_queues_are_on_disk_in_every_order() {
     }
 }
 
-/// What waits for one host, as a plain list: level, arrival at that level, number.
+/// The waiting URLs of one host, as a plain list: level, arrival at that level, number.
 #[derive(Default)]
 struct Model {
     waiting: Vec<(u8, u64, u64)>,
@@ -172,7 +173,7 @@ impl Model {
     }
 }
 
-/// Against a plain list, with a queue that is on disk for its greater part.
+/// Compared with a plain list, with a queue that is mostly on disk.
 #[test]
 fn a_host_gives_its_urls_as_a_plain_list_would() {
     for (order, ram_bytes_max) in ALL.into_iter().flat_map(|order| [0, 1 << 30].map(|bytes| (order, bytes))) {
@@ -249,7 +250,8 @@ fn a_random_order_is_none_of_the_others() {
     assert_eq!(drawn, order_of("http://h.test/"), "the same each time");
 }
 
-/// Where more hosts may have a turn than places are free, the one with the best URL has it; and each has one in the end.
+/// If more hosts may have a turn than slots are free, the one with the best URL gets it; and each gets one in the
+/// end.
 #[test]
 fn hosts_with_the_best_urls_come_first() {
     let (text, page) = (|host: u64| format!("http://h{host}.test/"), |host: u64| format!("http://h{host}.test/page"));
@@ -259,7 +261,7 @@ fn hosts_with_the_best_urls_come_first() {
         bed.run(HOUR, 100_000, &mut well);
         assert_eq!(bed.count(JobKind::Page), 256);
         bed.jobs.clear();
-        // Those that are in the list come last.
+        // URLs in the list are offered last.
         (0..256).rev().for_each(|host| bed.offer_numbered(&page(host), host));
         bed.run(HOUR, 100_000, &mut well);
         bed.jobs.iter().filter(|(_, job)| job.kind == JobKind::Page).map(|(_, job)| job.number).collect::<Vec<u64>>()

@@ -1,4 +1,4 @@
-//! robots.txt that redirect: which rules hold, who is asked and how often, within a shard and between two.
+//! Redirected robots.txt: which rules hold, which host is queried and how often, within a shard and between two.
 
 use super::super::robots_message::{RobotsAnswer, RobotsRequest, RobotsResult};
 use super::*;
@@ -16,7 +16,7 @@ fn asked_for(bed: &Bed, url: &str) -> usize {
     bed.jobs.iter().filter(|(_, job)| job.kind == JobKind::Robots && job.url.as_str() == url).count()
 }
 
-/// The rules at the end hold, whatever their path and site; the last host's own are for itself.
+/// The rules at the end hold, whatever their path and site; the last host's own apply to itself.
 #[test]
 fn the_file_at_the_end_holds_and_no_other() {
     for hops in 1..8 {
@@ -76,7 +76,7 @@ fn one_file_for_many_hosts_is_fetched_once() {
     assert_eq!((bed.settled.len(), asked_for(&bed, "https://shared.test/for-all.txt")), (2_002, 2));
 }
 
-/// Whoever is sent to a host's own robots.txt, and that host, have it from one request.
+/// All hosts redirected to a host's own robots.txt, and that host, get it from one request.
 #[test]
 fn a_host_shares_its_own_robots_txt() {
     for own_first in [true, false] {
@@ -96,7 +96,7 @@ fn a_host_shares_its_own_robots_txt() {
     }
 }
 
-/// A host is asked for a file, forgotten, and met again: that file does not spare it the delay that it asks for.
+/// A host is queried for a file, forgotten, and found again: that file does not spare it its own Crawl-delay.
 #[test]
 fn a_crawl_delay_counts_from_requests_that_are_forgotten() {
     let mut bed = Bed::new(|config| {
@@ -126,7 +126,7 @@ fn a_crawl_delay_counts_from_requests_that_are_forgotten() {
     assert!(gap >= Some(Duration::from_secs(10)), "{gap:?}");
 }
 
-/// A host that was forgotten fetches its robots.txt again, in vain: what others had from there before allows nothing.
+/// A host that was forgotten fetches its robots.txt again, in vain: what others got from there before allows nothing.
 #[test]
 fn what_came_last_holds() {
     let mut bed = Bed::new(|config| {
@@ -162,7 +162,7 @@ fn what_cannot_be_had_at_the_end_forbids() {
     assert!(bed.frontier.is_idle());
     assert!(bed.settled.len() == 2 && bed.settled.iter().all(|it| it.failure == Failure::RobotsServerError));
     assert_eq!((bed.count(JobKind::Page), asked_for(&bed, "http://end.test/file")), (0, 3), "both by the same tries");
-    // A hop that fails now and then is tried again, and the way before it is not.
+    // A hop that fails now and then is retried, and the chain before it is not.
     let mut bed = Bed::new(|config| config.robots.retries_max = 2);
     bed.offer("http://a.test/private");
     bed.offer("http://a.test/open");
@@ -179,7 +179,7 @@ fn what_cannot_be_had_at_the_end_forbids() {
     assert_eq!((bed.pages(), asked_for(&bed, "http://a.test/robots.txt")), (vec!["http://a.test/open"], 1));
 }
 
-/// A hundred hosts are sent to as many files of one host: its own pages have twelve turns for one of these.
+/// A hundred hosts are redirected to as many files of one host: its own pages get twelve turns for each of these.
 #[test]
 fn nobody_is_starved_by_files_for_others() {
     let mut bed = Bed::new(|config| {
@@ -206,7 +206,7 @@ fn nobody_is_starved_by_files_for_others() {
     assert!(while_pages_wait.windows(2).all(|pair| pair[1] - pair[0] == 13), "{while_pages_wait:?}");
 }
 
-/// All the room is held by hosts that wait for hosts that are not in memory.
+/// Hosts that wait for hosts that are not in memory hold all the room.
 #[test]
 fn those_who_wait_make_room_for_those_they_wait_for() {
     let mut bed = Bed::new(|config| {
@@ -230,7 +230,7 @@ fn those_who_wait_make_room_for_those_they_wait_for() {
     assert!(most <= 12, "{most} hosts");
 }
 
-/// Thousands of hosts are sent to names that no name server answers for; then a few to one that answers.
+/// Thousands of hosts are redirected to names without an answer; then a few to one that answers.
 #[test]
 fn those_sent_nowhere_hold_up_nobody() {
     for sites in [5, 6_000] {
@@ -249,7 +249,7 @@ fn those_sent_nowhere_hold_up_nobody() {
             bed.run(5, 100_000, &mut answer);
             assert_eq!(bed.count(JobKind::Page), 20 * (round + 1), "{sites} sites");
         }
-        // Whoever lost a place asks again.
+        // An origin that lost its slot asks again.
         bed.run(HOUR, 1_000_000, &mut |job| match (job.kind, job.url.host()) {
             (JobKind::Robots, host) if host.ends_with(".void") => robots(PRIVATE),
             (JobKind::Resolve, _) => well(job),
@@ -264,7 +264,7 @@ fn those_sent_nowhere_hold_up_nobody() {
 /// Two shards with one clock; the messages between them are carried as bytes.
 struct Pair {
     beds: [Bed; 2],
-    /// Messages to be lost.
+    /// Messages that will be lost.
     lose: usize,
 }
 
@@ -359,7 +359,7 @@ fn another_shard_fetches_for_its_own_hosts() {
         let [asking, owner] = &pair.beds;
         assert!(asking.frontier.is_idle() && owner.frontier.is_idle(), "{lose} messages were lost");
         assert_eq!((asking.count(JobKind::Page), asking.settled.len(), owner.count(JobKind::Page)), (50, 50, 10));
-        // Only the shard that owns the host asks it, once, with its delay.
+        // Only the shard that owns the host queries it, once, with its delay.
         assert!(asking.jobs.iter().all(|(_, job)| job.url.host() != end));
         assert_eq!(asked_for(owner, &format!("http://{end}/a/file")), 1);
         let requests: Vec<Instant> =
@@ -405,7 +405,7 @@ fn what_nobody_asked_for_is_ignored() {
     }
     bed.frontier.robots_requested(bed.now, 1, &RobotsRequest { url: url(&theirs) });
     assert!(bed.frontier.is_idle() && bed.frontier.hosts() == 0 && bed.frontier.take_robots_requests().is_empty());
-    // Our own file is not another shard's to tell, while it is asked for.
+    // Another shard cannot answer for our own file while we request it.
     bed.frontier.robots_requested(bed.now, 1, &RobotsRequest { url: url(&ours) });
     bed.frontier.robots_answered(bed.now, answer(&ours, Rules::allow_all()));
     assert!(!bed.frontier.has_robots_answers());

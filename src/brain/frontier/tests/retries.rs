@@ -1,8 +1,8 @@
-//! What went wrong decides how often a URL is tried again, and when.
+//! The kind of failure decides how often a URL is retried, and when.
 
 use super::*;
 
-/// What a page comes to each time that it is asked for, by class; the name's class is of lookups.
+/// The result of each request for a page, by class; the name's class is of lookups.
 fn failures() -> [(&'static str, Outcome); 9] {
     let failed = Outcome::Failed;
     [
@@ -18,7 +18,7 @@ fn failures() -> [(&'static str, Outcome); 9] {
     ]
 }
 
-/// Seconds between the tries of one URL that always comes to `outcome`.
+/// Seconds between the attempts at one URL that always results in `outcome`.
 fn waits(rules: &[(&str, &str)], outcome: &Outcome) -> Vec<u64> {
     let mut bed = Bed::new(|config| {
         config.dns.families = ringcrawl_config::Families::Ipv4Only;
@@ -61,7 +61,7 @@ fn each_class_has_its_tries_and_waits() {
     }
 }
 
-/// Whatever the rule says: it will not pass.
+/// Whatever the rule says: the failure is permanent.
 #[test]
 fn what_will_not_pass_is_not_tried_again() {
     let all = ["name", "connect", "tls", "transfer", "server", "overload"].map(|class| (class, "{ tries = 9 }"));

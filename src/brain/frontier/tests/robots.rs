@@ -1,17 +1,17 @@
-//! How long a robots.txt holds, what holds while there is none to be had, and what else it says.
+//! How long a robots.txt is valid, what holds while none is available, and what else it contains.
 
 use super::*;
 use ringcrawl_config::CrawlDelayAbove;
 
 const PRIVATE: &str = "User-agent: *\nDisallow: /private\n";
 
-/// Seconds since the start at which a robots.txt was asked for.
+/// Seconds since the start at which a robots.txt was requested.
 fn robots_times(bed: &Bed) -> Vec<u64> {
     let asked = bed.jobs.iter().filter(|(_, job)| job.kind == JobKind::Robots);
     asked.map(|(at, _)| at.since(Instant::ZERO).as_secs()).collect()
 }
 
-/// Seconds since the start at which the last page was asked for.
+/// Seconds since the start at which the last page was requested.
 fn last_page(bed: &Bed) -> u64 {
     let pages = bed.jobs.iter().filter(|(_, job)| job.kind == JobKind::Page);
     pages.map(|(at, _)| at.since(Instant::ZERO).as_secs()).max().unwrap_or_default()
@@ -32,7 +32,8 @@ fn long_host(change: fn(&mut Config)) -> Bed {
     bed
 }
 
-/// The story of robots.txt behind a server error: what it said last holds for a while, then nothing may be fetched.
+/// The history of a robots.txt behind a server error: its last content holds for a while, then nothing may be
+/// fetched.
 #[test]
 fn the_last_good_copy_holds_while_there_is_no_other() {
     let failures: [&dyn Fn() -> Outcome; 4] =
@@ -56,7 +57,7 @@ fn the_last_good_copy_holds_while_there_is_no_other() {
         assert!(bed.pages().iter().all(|url| !url.contains("private")));
         let end = (1 + stale_hours) * HOUR;
         assert!((end - 400..=end).contains(&last_page(&bed)), "{} of {end}", last_page(&bed));
-        // It is asked for every ten minutes, not before every page, and three more times when nothing holds any more.
+        // It is requested every ten minutes, not before every page, and three more times when nothing holds any more.
         let times = robots_times(&bed);
         let tries = 1 + 6 * stale_hours as usize + 3;
         assert!((tries - 2..=tries + 1).contains(&times.len()), "{times:?}");
@@ -97,7 +98,7 @@ fn a_new_robots_txt_ends_the_last_good_copy() {
     assert!(bed.settled.iter().all(|end| end.failure == Failure::RobotsDenied));
 }
 
-/// "There is none" is no copy of a robots.txt; one that forbids nothing is.
+/// "There is none" is not a copy of a robots.txt; one that forbids nothing is.
 #[test]
 fn where_there_was_no_file_there_is_no_copy() {
     for (text, is_copy) in [(None, false), (Some(""), true)] {
@@ -119,7 +120,7 @@ fn where_there_was_no_file_there_is_no_copy() {
     }
 }
 
-/// A file behind a redirect that cannot be had any more: the copy is the origin's own.
+/// A file behind a redirect that has become unavailable: the copy is the origin's own.
 #[test]
 fn the_copy_is_kept_at_the_end_of_redirects() {
     let mut bed = long_host(|_| ());
@@ -161,7 +162,7 @@ fn copies_stay_within_the_memory_for_rules() {
     assert!(bed.frontier.rules_bytes() > 5_000, "those that fit are kept");
 }
 
-/// What the response states counts, between the floor and the ceiling.
+/// The response determines the validity, between the floor and the ceiling.
 #[test]
 fn a_robots_txt_holds_as_long_as_it_says() {
     for (stated, every) in [(None, 4 * HOUR), (Some(2 * HOUR), 2 * HOUR), (Some(0), HOUR), (Some(24 * HOUR), 4 * HOUR)]
@@ -183,7 +184,8 @@ fn a_robots_txt_holds_as_long_as_it_says() {
     }
 }
 
-/// Rules that nobody used hold past their time for those who wait; not for a link that comes weeks after the last URL has ended.
+/// Unused rules hold past their time for URLs that wait; not for a link that arrives weeks after the last URL has
+/// ended.
 #[test]
 fn unused_rules_hold_no_longer_than_somebody_waits() {
     let mut bed = Bed::new(|config| config.politeness.host_delay = Duration::from_secs(60));
@@ -235,7 +237,7 @@ fn a_crawl_delay_that_is_too_long_is_capped_or_skipped() {
     }
 }
 
-/// What robots.txt says about the use of a page goes with the request for it.
+/// What robots.txt says about the use of a page is attached to the page's request.
 #[test]
 fn a_page_is_told_what_robots_txt_says_about_its_use() {
     let mut bed = Bed::new(|_| ());

@@ -1,8 +1,8 @@
-//! Servers that say that they are asked too often, and what that costs.
+//! Servers that complain of too many requests, and the cost of that.
 
 use super::*;
 
-/// A crawler that took Retry-After for two minutes at most made 3,222 requests of one storm.
+/// A crawler that obeyed Retry-After for at most two minutes made 3,222 requests in one storm.
 #[test]
 fn a_storm_ends_without_a_loss() {
     let mut bed = Bed::new(|_| ());
@@ -23,7 +23,7 @@ fn a_storm_ends_without_a_loss() {
     assert_eq!((fetched.len(), asked.len() - in_storm, bed.settled.len()), (30, 30, 0), "each comes in the end");
 }
 
-/// A host that complains for ever is given up like one that fails for ever, after six hours, and each of its URLs ends.
+/// A host that complains forever is given up like one that fails forever, after six hours, and each of its URLs ends.
 #[test]
 fn a_storm_without_end_ends() {
     for urls in [5, 1_000] {
@@ -55,11 +55,11 @@ fn what_is_asked_for_is_waited_for() {
     assert_eq!((pages.len(), gaps.first(), gaps.get(1)), (5, Some(&3_120), Some(&3_120)), "{gaps:?}");
 }
 
-/// Limiters let some requests through: of those that ask too often it must get fewer.
+/// Limiters let some requests through: a host that gets too many requests must get fewer.
 #[test]
 fn limiters_that_let_some_through_are_asked_less_and_less() {
     limiters_refuse_few(false);
-    // Half of the URLs are strangers' alone.
+    // Only strangers link to half of the URLs.
     limiters_refuse_few(true);
 }
 
@@ -103,7 +103,7 @@ fn limiters_refuse_few(with_strangers: bool) {
     }
 }
 
-/// One page that is broken in this way costs its own tries, and a rest each time, but no longer delays.
+/// One page that is broken in this way costs its own attempts, and a rest each time, but no longer delays.
 #[test]
 fn a_page_is_no_storm() {
     let mut bed = Bed::new(|_| ());
@@ -118,7 +118,7 @@ fn a_page_is_no_storm() {
     assert!(lasted < Duration::from_secs(60 + 5 * 10 + 170), "{lasted:?}");
 }
 
-/// One URL that is complained of for ever ends, also when it comes after another one that was.
+/// A URL that draws complaints forever ends, also when it follows another such URL.
 #[test]
 fn one_url_makes_no_storm_however_late_it_comes() {
     let mut bed = Bed::new(|_| ());
@@ -130,13 +130,13 @@ fn one_url_makes_no_storm_however_late_it_comes() {
     assert_eq!(bed.count(JobKind::Page), 3 * 5, "a few in a row have their own tries");
 }
 
-/// Pages of a host that are had in ten minutes where `others` are asked for as well, which are answered like this; the requests to
-/// these are few.
+/// Pages of a host fetched in ten minutes while `others`, which are answered like this, are requested as well; the
+/// requests to these are few.
 fn pages_beside(others: &[String], answer: impl Fn(&Url) -> Outcome) -> usize {
     pages_beside_those(others, Hops::default(), answer).0
 }
 
-/// The same, and the requests to the others, which were linked to so.
+/// The same, and the requests to the others, with links of this kind.
 fn pages_beside_those(others: &[String], hops: Hops, answer: impl Fn(&Url) -> Outcome) -> (usize, usize) {
     let mut bed = Bed::new(|_| ());
     bed.offer("http://a.test/");
@@ -173,17 +173,17 @@ fn a_broken_script_rests_alone() {
             );
         }
     }
-    // A limiter that every other URL meets is the host's.
+    // A limiter that affects every other URL is the host's.
     let all: Vec<String> = (0..400).map(|number| format!("http://a.test/page/{}", 2 * number)).collect();
     let limited = pages_beside(&all, |_| status(503));
     assert!(limited * 4 < alone, "{limited} of {alone}");
 }
 
-/// A script that worked once, and complains of all that strangers link to, with a short Retry-After or none; also one whose URLs look
-/// like the host's good ones.
+/// A script that worked once, and complains about everything that strangers link to, with a short Retry-After or
+/// none; also one whose URLs look like the host's good ones.
 #[test]
 fn a_few_links_to_a_broken_script_hold_up_nobody() {
-    // Four in a row that look like all others are an overload until the next page comes: 150 seconds of rest, once.
+    // Four in a row that look like all others are an overload until the next page arrives: 150 seconds of rest, once.
     for (broken, pages, tenths) in [("product?item=", "page/", 8), ("b", "m", 6)] {
         for retry_after in [None, Some(0), Some(1)] {
             for links in [1, 3, 4] {
@@ -214,7 +214,7 @@ fn a_few_links_to_a_broken_script_hold_up_nobody() {
     }
 }
 
-/// Streams that never end, to which strangers link: a page that is cut after half a minute holds up its kind.
+/// Endless streams to which strangers link: a page that is cut after half a minute holds up its kind.
 #[test]
 fn pages_that_never_end_rest_with_their_kind() {
     let had = |links: u32| {
@@ -236,7 +236,7 @@ fn pages_that_never_end_rest_with_their_kind() {
         let beside = had(links);
         assert!(beside * 10 >= alone * 7, "{beside} of {alone} beside {links} links");
     }
-    // A host that is slow itself is not asked sooner for that.
+    // A host that is slow itself is not queried sooner because of that.
     let mut bed = Bed::new(|_| ());
     bed.offer("http://drip.test/");
     (0..20).for_each(|number| bed.offer(&format!("http://drip.test/page/{number}")));
@@ -254,7 +254,8 @@ fn pages_that_never_end_rest_with_their_kind() {
     assert!(gap >= Some(Duration::from_secs(30)), "10 s a page, and twice that between two: {gap:?}");
 }
 
-/// A host's delay grows with the time that its last response took: links to its dearest script would hold up all else.
+/// A host's delay grows with its last response time: links to its most expensive script would hold up everything
+/// else.
 #[test]
 fn slow_pages_that_strangers_link_to_have_a_tenth_of_the_time() {
     let had = |links: u32, are_strangers: bool| {
@@ -280,7 +281,7 @@ fn slow_pages_that_strangers_link_to_have_a_tenth_of_the_time() {
         let beside = had(links, true);
         assert!(beside * 10 >= alone * 8, "{beside} of {alone} beside {links} links");
     }
-    // What a site links to itself is its own affair.
+    // Links of a site to itself are its own affair.
     assert!(had(40, false) * 2 < alone);
 }
 
@@ -301,7 +302,7 @@ fn another_port_of_a_host_of_odd_ports_has_a_crawl_delay_of_its_own() {
     assert!(of(8080) >= 195 && (2..=3).contains(&of(8081)), "{} and {}", of(8080), of(8081));
 }
 
-/// It was answered well, and then nothing is for two hours: that is the host, and no URL is to blame.
+/// It had good answers, and then nothing works for two hours: that is the host, and no URL is to blame.
 #[test]
 fn maintenance_loses_nothing() {
     for how in [status(503), status(429), Outcome::Failed(Failure::Reset), Outcome::Failed(Failure::FirstByteTimeout)] {
@@ -330,7 +331,7 @@ fn maintenance_loses_nothing() {
     }
 }
 
-/// Its database is under maintenance for two hours; what needs none is answered meanwhile.
+/// Its database is under maintenance for two hours; pages that need none are answered meanwhile.
 #[test]
 fn maintenance_of_a_part_loses_nothing() {
     let mut bed = Bed::new(|_| ());
@@ -354,8 +355,8 @@ fn maintenance_of_a_part_loses_nothing() {
     assert!(others > 6_500, "{others} of others meanwhile");
 }
 
-/// A part that worked once and never does again: after six hours its URLs end, and so does the crawl. What else is put off with it for
-/// ten seconds does not wait for it.
+/// A part that worked once and never does again: after six hours its URLs end, and so does the crawl. Other URLs that
+/// are put off with it for ten seconds do not wait for it.
 #[test]
 fn a_part_that_never_comes_back_ends() {
     let mut bed = Bed::new(|_| ());
@@ -384,7 +385,8 @@ fn a_part_that_never_comes_back_ends() {
     assert!(last.since(begins) < Duration::from_secs(2_000), "{:?}", last.since(begins));
 }
 
-/// Links to what never worked, under one path or as many as there are: it complains, hangs, or fails at once or after twenty seconds.
+/// Links to pages that never worked, under one path or as many as there are links: they complain, hang, or fail at
+/// once or after twenty seconds.
 #[test]
 fn what_never_worked_has_a_tenth_of_the_time() {
     let word = |number: u32| -> String { number.to_string().bytes().map(|digit| char::from(digit + b'1')).collect() };
@@ -422,7 +424,7 @@ fn what_never_worked_has_a_tenth_of_the_time() {
     }
 }
 
-/// Where most of a host is unknown as well, what works is found all the same.
+/// If most of a host is unknown as well, the working pages are still found.
 #[test]
 fn scripts_that_hang_are_left_for_what_is_unknown() {
     let had = |links: u32| {
@@ -448,7 +450,8 @@ fn scripts_that_hang_are_left_for_what_is_unknown() {
     }
 }
 
-/// A million URLs of one kind, one of which complains now and then: they are not all moved from queue to queue each time.
+/// A million URLs of one kind. One of them complains now and then: they do not all move from queue to queue each
+/// time.
 #[test]
 fn a_long_queue_is_not_looked_through() {
     let mut bed = Bed::new(|_| ());
@@ -463,7 +466,7 @@ fn a_long_queue_is_not_looked_through() {
     assert!(bed.frontier.hosts.iter().any(|host| host.backlog.has_queued()), "all were moved");
 }
 
-/// It refuses every twentieth request, of whatever part, and names no time: it is asked less and less.
+/// It refuses every twentieth request, of any part, and names no time: it is queried less and less.
 #[test]
 fn a_limiter_that_refuses_few_is_the_hosts() {
     let mut bed = Bed::new(|_| ());
@@ -479,7 +482,7 @@ fn a_limiter_that_refuses_few_is_the_hosts() {
     assert!(count < 1_800, "{count} requests in an hour");
 }
 
-/// A script that was broken, and works again, has all its tries the next time.
+/// A script that was broken, and works again, gets all its attempts the next time.
 #[test]
 fn a_mended_script_is_asked_again_like_others() {
     let mut bed = Bed::new(|_| ());
@@ -500,7 +503,8 @@ fn a_mended_script_is_asked_again_like_others() {
     assert_eq!(bed.count(JobKind::Page) - over, 4, "each has another try");
 }
 
-/// What an odd port's robots.txt asks for is kept from the first page on, for that port alone, and noted for the next run.
+/// The Crawl-delay in an odd port's robots.txt is obeyed from the first page on, for that port alone, and noted for
+/// the next run.
 #[test]
 fn the_crawl_delay_of_an_odd_port_is_its_own() {
     let mut bed = Bed::new(|_| ());
@@ -523,7 +527,7 @@ fn the_crawl_delay_of_an_odd_port_is_its_own() {
     assert!(of(&bed, 80).len() >= 190, "{:?}", of(&bed, 80).len());
 }
 
-/// A host that has nothing but an odd port, whose every complaint says when to come again, is a host that complains.
+/// A host that has nothing but an odd port, whose every complaint names a time, is a host that complains.
 #[test]
 fn an_odd_port_without_others_speaks_for_its_host() {
     let mut bed = Bed::new(|_| ());
@@ -541,7 +545,7 @@ fn an_odd_port_without_others_speaks_for_its_host() {
     assert!(during <= 40, "{during} requests in an hour");
 }
 
-/// Another port of the host asks to be left alone for a day: it is, and the host goes on.
+/// Another port of the host asks to be left alone for a day: it is, and the host continues.
 #[test]
 fn the_rest_of_an_odd_port_is_its_own() {
     let day = |_: &Url| {
@@ -574,7 +578,7 @@ fn the_rest_of_an_odd_port_is_its_own() {
     assert_eq!(next.pages().len(), 3);
     let odd = bed.jobs.iter().filter(|(_, job)| job.kind == JobKind::Page && job.url.port() == 8080).count();
     assert_eq!((odd, bed.frontier.queued()), (1, 2), "it is left alone");
-    // Where hosts are on several shards, these know nothing of its origins: the whole host rests.
+    // If hosts are on several shards, these do not know its origins: the whole host rests.
     for shares_hosts in [false, true] {
         let mut next = Bed::new(|_| ());
         next.frontier.settings.shares_hosts = shares_hosts;
@@ -586,8 +590,8 @@ fn the_rest_of_an_odd_port_is_its_own() {
     }
 }
 
-/// Seconds between two requests to `path`, which always answers so, of a host that has answered a page before, where nothing else
-/// waits for long.
+/// Seconds between two requests to `path`, which always answers this, of a host that has answered a page before and
+/// where nothing else waits for long.
 fn gaps_of(path: &str, others: u32, answer: &Outcome) -> Vec<u64> {
     let mut bed = Bed::new(|_| ());
     bed.offer("http://a.test/");
@@ -600,7 +604,7 @@ fn gaps_of(path: &str, others: u32, answer: &Outcome) -> Vec<u64> {
     at.windows(2).map(|two| two[1].since(two[0]).as_secs()).collect()
 }
 
-/// The end of a doubt is no reason to try sooner what failed.
+/// The end of a doubt is no reason to retry a failed URL sooner.
 #[test]
 fn what_failed_is_tried_no_sooner_than_its_retry_waits() {
     for others in [0, 1, 3] {
@@ -612,7 +616,7 @@ fn what_failed_is_tried_no_sooner_than_its_retry_waits() {
     }
 }
 
-/// What its page advised against has a small share of the turns, also after its kind has rested.
+/// URLs that their page advised against get a small share of the turns, also after their kind has rested.
 #[test]
 fn what_rested_goes_before_nobody_that_it_stood_behind() {
     let mut bed = Bed::new(|_| ());
@@ -639,7 +643,7 @@ fn what_rested_goes_before_nobody_that_it_stood_behind() {
     assert!(complaints == 2 && pages > 600, "{pages} pages in 1,000 s, {complaints} complaints");
 }
 
-/// Ten thousand URLs of a kind that rests: they are looked through now and then, and others behind them have their turns.
+/// Ten thousand URLs of a resting kind: they are examined now and then, and others behind them get their turns.
 #[test]
 fn a_kind_that_rests_costs_little_however_many_wait() {
     let mut bed = Bed::new(|_| ());
@@ -663,8 +667,8 @@ fn a_kind_that_rests_costs_little_however_many_wait() {
     assert!(pages == 500 && first_page.is_some_and(|seconds| seconds < 120), "{pages} pages, from {first_page:?} s on");
 }
 
-/// Words that nobody but strangers links to, beside the host's pages: 503 for each of them is no limiter, although they look alike and
-/// the host was hardly met.
+/// Words to which only strangers link, next to the host's pages: 503 for each of them does not make a limiter,
+/// although they look alike and the host is hardly known.
 #[test]
 fn words_that_look_like_the_hosts_own_pages_are_another_kind() {
     let mut bed = Bed::new(|config| config.politeness.slow_start = 2);
@@ -673,7 +677,7 @@ fn words_that_look_like_the_hosts_own_pages_are_another_kind() {
     let word = |number: u32| -> String {
         [number / 26, number % 26].map(|letter| char::from(b'a' + letter as u8)).iter().collect()
     };
-    // Some of them do not exist, which makes no limiter of the rest.
+    // Some of them do not exist, which does not make the rest a limiter.
     (0..60).for_each(|number| bed.offer_of_strangers(&format!("http://a.test/{}", word(number))));
     (100..600).for_each(|number| bed.offer(&format!("http://a.test/page-{}", word(number))));
     bed.run(200, 1_000, &mut |job| match job.url.path_and_query() {

@@ -1,8 +1,8 @@
-//! What strangers can do to a host by links alone, and by where their robots.txt lead.
+//! What strangers can do to a host through links alone, and through the targets of their robots.txt.
 
 use super::*;
 
-/// Pages of `host` that were fetched well in `seconds`, below `path`.
+/// Pages of `host` that were fetched successfully in `seconds`, below `path`.
 fn pages_of(bed: &mut Bed, seconds: u64, path: &str, answer: &mut dyn FnMut(&FetchJob) -> Outcome) -> usize {
     let mut pages = 0;
     bed.run(seconds, 10_000, &mut |job| {
@@ -28,7 +28,7 @@ fn fails(failure: Failure) -> Outcome {
     Outcome::Failed(failure)
 }
 
-/// Links to something broken come before those to its pages, and nobody else links to the host.
+/// Links to something broken come before those to its pages, and no other site links to the host.
 #[test]
 fn a_host_is_not_judged_by_the_first_that_is_linked_to() {
     type Bad = (&'static str, fn() -> Outcome);
@@ -65,12 +65,12 @@ fn own_urls_have_four_turns_for_one_of_strangers() {
     (0..300).for_each(|number| bed.offer(&format!("http://a.test/own/{number}")));
     let own = pages_of(&mut bed, 100, "http://a.test/own/", &mut well);
     assert!((78..=84).contains(&own), "{own}");
-    // Nothing is kept from them where nothing else waits.
+    // Nothing is kept from them if nothing else waits.
     bed.run(HOUR, 10_000, &mut well);
     assert_eq!(bed.pages().len(), 601);
 }
 
-/// Where strangers' robots.txt lead is asked for as little as what they link to.
+/// The targets of strangers' robots.txt are requested as rarely as their links.
 #[test]
 fn files_that_hang_or_complain_do_not_hold_their_host_up() {
     type Bad = fn() -> Outcome;
@@ -94,7 +94,7 @@ fn files_that_hang_or_complain_do_not_hold_their_host_up() {
     }
 }
 
-/// Robots.txt is a page of the host that it redirects to (RFC 9309 section 2.3.1.2), which may forbid it.
+/// A redirected robots.txt is a page of its target host (RFC 9309 section 2.3.1.2), which may forbid it.
 #[test]
 fn no_robots_txt_leads_to_what_its_host_forbids() {
     let mut bed = Bed::new(|_| ());
@@ -119,7 +119,7 @@ fn no_robots_txt_leads_to_what_its_host_forbids() {
     assert_eq!(bed.frontier.queued(), 0);
 }
 
-/// Two hosts' robots.txt lead to each other's pages: none waits for the other.
+/// Two hosts' robots.txt redirect to each other's pages: neither waits for the other.
 #[test]
 fn robots_txt_that_lead_to_each_others_pages_end() {
     let mut bed = Bed::new(|_| ());

@@ -60,7 +60,7 @@ fn url(number: u64) -> String {
     format!("http://a.test/{number}")
 }
 
-/// Five URLs, each in a block of its own: a page, a failure, one that waits, an error after a failure, one opened again.
+/// Five URLs, each in a block of its own: a page, a failure, a waiting URL, an error after a failure, a reopened URL.
 fn written() -> Files {
     let (mut log, mut files) = (Log::new(OWNER, 2, 0), Files::new());
     for number in 0..5 {
@@ -120,7 +120,7 @@ fn what_found_no_room_is_listed_once_unless_it_was_accepted_later() {
     assert_eq!(short, expected);
 }
 
-/// A URL that failed once more has the detail of that, or none.
+/// A URL that failed again has the detail of that failure, or none.
 #[test]
 fn what_more_is_known_of_a_failure_is_that_of_the_last_one() {
     let (mut log, mut files) = (Log::new(OWNER, 2, 0), Files::new());
@@ -176,7 +176,7 @@ fn files_of_others_are_refused() {
     assert!(listing.read(&files[&LogFile::Ends], &mut |_| {}).is_err());
 }
 
-/// The log of ends as it was when the reading began, and URLs that came meanwhile with the word of more ends.
+/// The log of ends as it was when reading began, and later URLs whose blocks count more ends.
 #[test]
 fn beside_a_running_crawl_nothing_is_missed_that_came_later() {
     let mut log = Log::new(OWNER, 2, 0);
@@ -197,7 +197,7 @@ fn beside_a_running_crawl_nothing_is_missed_that_came_later() {
     assert_eq!(list(&growing, false).expect("our own").2.torn, [(LogFile::Ends, 30)]);
 }
 
-/// Whatever is flipped or cut: what is listed was so at some time, and what is missing is told.
+/// Bits are flipped or bytes cut: every listed state was true at some time, and missing entries are counted.
 #[test]
 fn damage_is_told_and_the_rest_is_listed() {
     let whole = written();
@@ -219,7 +219,7 @@ fn damage_is_told_and_the_rest_is_listed() {
             assert_eq!((damage.urls_lost, is_told), (5 - lines.len() as u64, true), "seed {seed}");
         } else {
             assert_eq!(lines.len(), 5, "seed {seed}");
-            // Nothing says how many ends there were behind the last whole block.
+            // Nothing says how many ends there were after the last whole block.
             assert!(is_told || lines == truth || seed % 2 == 1, "seed {seed}");
         }
     }

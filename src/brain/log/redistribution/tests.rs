@@ -53,7 +53,7 @@ fn url(site: u64, page: u64) -> String {
     format!("{SITE}{site}.test/{page}")
 }
 
-/// The page that links to that one: of another site.
+/// The page that links to that one, from another site.
 fn via(site: u64, page: u64) -> Option<String> {
     (page > 0).then(|| url(site + 1, page))
 }
@@ -63,7 +63,8 @@ fn link_to(site: u64) -> SiteLink {
     SiteLink { to: SiteKey::new(RNG_SEED, &format!("site{site}.test")).number(), mark: site as u16 }
 }
 
-/// 20 sites of 10 URLs each, in every state, written by `shards` shards in many blocks; a note on each host, and batches.
+/// 20 sites of 10 URLs each, in every state, written by `shards` shards in many blocks; a note on each host, and
+/// batches.
 fn written(shards: u16) -> Files {
     let mut files = Files::default();
     let mut logs: Vec<Log> = (0..shards).map(|shard| Log::new(Owner { crawl: CRAWL, shard }, shards, 0)).collect();
@@ -105,7 +106,7 @@ fn written(shards: u16) -> Files {
             write(shard, log, &mut files);
         }
     }
-    // For a URL that arrived, for one that was acknowledged and is nowhere, and for one that did not arrive.
+    // For a URL that arrived, for one that was acknowledged but is missing, and for one that did not arrive.
     for (number, site, page) in [(1, 3, 0), (2, 4, 77), (3, 5, 78)] {
         let mut urls = UrlBatch::new();
         urls.push_found(Found { via: via(site, page).as_deref(), depth: 2, url: &url(site, page) });
@@ -132,7 +133,7 @@ fn written(shards: u16) -> Files {
         log.note_host(note);
         if is_host {
             log.note_link(link_to(site));
-            // Nobody has a URL of this one.
+            // No shard has a URL of this site.
             log.note_link(link_to(99));
         }
         write(shard, log, &mut files);
@@ -140,7 +141,7 @@ fn written(shards: u16) -> Files {
     Files { earlier: files.new, new: BTreeMap::new() }
 }
 
-/// Redistributes the files of `from` shards to `to`; those are the earlier ones then.
+/// Redistributes the files of `from` shards to `to`; these then become the earlier ones.
 fn redistributed(mut files: Files, from: u16, to: u16) -> (Files, Vec<Replayed>) {
     let earlier = |shard| {
         let journal =
@@ -152,7 +153,7 @@ fn redistributed(mut files: Files, from: u16, to: u16) -> (Files, Vec<Replayed>)
     (Files { earlier: files.new, new: BTreeMap::new() }, found)
 }
 
-/// A URL's state, tries, time, and whether it is a duplicate; how long a host's delay is; which sites others link to.
+/// A URL's state, tries, time, and whether it is a duplicate; a host's delay; the sites that others link to.
 type Known = (BTreeMap<String, (UrlState, u8, Option<u64>, bool)>, BTreeMap<String, Duration>, Vec<u64>);
 
 /// What the logs of `shards` shards say.
@@ -217,7 +218,7 @@ fn everything_is_known_to_its_new_owner() {
     }
 }
 
-/// Where a record lies is kept, in its shard and in that alone.
+/// The place of a record is kept, in its shard only.
 #[test]
 fn records_stay_where_they_are() {
     let places = |files: &Files| {
@@ -231,7 +232,7 @@ fn records_stay_where_they_are() {
     let mut before = places(&files);
     before.retain(|place| place.segment == 0);
     let (files, _) = redistributed(files, 3, 2);
-    // But for the pages that were opened again.
+    // Except for the reopened pages.
     before.dedup();
     let mut after = places(&files);
     after.dedup();
@@ -239,7 +240,7 @@ fn records_stay_where_they_are() {
     assert!(after.iter().any(|place| place.shard == 2));
 }
 
-/// Also of a shard whose directory will not be there: its segments may have been moved away, and it may come again.
+/// This includes a shard whose directory will be gone: its segments may have been moved away, and may come back.
 #[test]
 fn numbers_of_segments_are_told() {
     let from = |files: &mut Files, shards: u16, to: u16| {
@@ -252,7 +253,7 @@ fn numbers_of_segments_are_told() {
     assert_eq!(from(&mut files, 2, 4), [2, 2, 2, 0]);
 }
 
-/// Whatever bit is another, what can be read is known, and what cannot is told.
+/// Whichever bit is flipped, readable entries are kept, and the others are counted.
 #[test]
 fn damage_is_told_and_the_rest_is_known() {
     let mut whole = written(3);
@@ -268,7 +269,7 @@ fn damage_is_told_and_the_rest_is_known() {
         let (urls, ..) = known(&mut files, 2);
         let lost: u64 = found.iter().map(|found| found.urls_lost).sum();
         let missing = all.keys().filter(|url| !urls.contains_key(*url)).count() as u64;
-        // URLs without room have no numbers; one is in its block alone.
+        // URLs without room have no numbers; one is only in its block.
         assert!(missing == lost || missing == 1 && lost == 0, "{missing} URLs are missing, {lost} are told");
         let is_told = found.iter().any(|found| !found.damaged.is_empty() || !found.torn.is_empty());
         assert!(is_told, "a flipped bit");
@@ -287,7 +288,7 @@ fn logs_that_were_mixed_up_are_refused() {
     assert!(refused.contains("shard-02/urls holds a block of shard 1"), "{refused}");
 }
 
-/// A host of several shards that one of them is to leave alone for two hours; the others were told nothing of that.
+/// One of several shards must let a host rest for two hours; the others do not know about it.
 #[test]
 fn the_longest_rest_of_several_shards_holds() {
     let note = |until_seconds: u64, delay| HostNote {
@@ -298,7 +299,7 @@ fn the_longest_rest_of_several_shards_holds() {
         ..HostNote::default()
     };
     let mut rests = HostRests::default();
-    // The last word of one shard holds.
+    // A shard's last note counts.
     assert_eq!([note(900, 9), note(7_000, 0)].map(|note| rests.take(note).until_seconds), [900, 7_000]);
     rests.end_shard();
     assert_eq!(rests.take(note(0, 5)), note(7_000, 5));

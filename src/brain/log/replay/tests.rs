@@ -37,12 +37,13 @@ fn end(url: u64, segment: u32, offset: u64) -> End {
     }
 }
 
-/// The page that links to a URL: the first were written by a version that told of none.
+/// The page that links to a URL: an older version, which did not record it, wrote the first ones.
 fn via(number: u64) -> Option<&'static str> {
     (number >= 3).then_some("http://a.test/2")
 }
 
-/// Ten URLs in blocks of their own, of which the even ones are over, with records of 100 bytes; a batch for another shard.
+/// Ten URLs in blocks of their own; the even ones are final, with records of 100 bytes; and a batch for another
+/// shard.
 fn written() -> Files {
     let (mut log, mut files) = (Log::new(OWNER, 3, 0), Files::new());
     for number in 0..10 {
@@ -59,7 +60,7 @@ fn written() -> Files {
     files
 }
 
-/// Which URLs are over, which batches there are, and what was found.
+/// Which URLs are final, which batches there are, and what was found.
 type Taken = (BTreeMap<u64, bool>, Vec<u64>, Replayed);
 
 /// What is read.
@@ -113,7 +114,7 @@ fn a_url_whose_record_is_lost_is_asked_for_again_until_it_is_there() {
         )
     };
     assert_eq!(over(&files, 350), (vec![0, 2], 3));
-    // The next run writes down that they are owed, and is broken off; its segment is another one.
+    // The next run records that they are owed, and is interrupted; its segment is another one.
     let mut log = Log::new(OWNER, 3, 1);
     log.take_up(&read(&files, 350).expect("our own").2);
     for url in [4, 6, 8] {
@@ -165,7 +166,7 @@ fn what_failed_is_opened_again_if_that_is_wanted() {
     for url in 0..5 {
         log.accept(Found::unlinked(0, &format!("http://a.test/{url}")));
     }
-    // The last word holds: 1 came in the end, and 2 failed in the end.
+    // The last entry holds: 1 came in the end, and 2 failed in the end.
     log.end(failed(0, Failure::RobotsDenied));
     log.end(failed(1, Failure::Reset));
     log.end(end(1, 0, 100));
@@ -251,7 +252,8 @@ fn files_of_a_journal_that_were_mixed_up_are_refused() {
         let refused = read(&files, 1_000).expect_err("files in wrong places");
         assert!(refused.contains("holds what an earlier file of the journal has"), "{refused}");
     }
-    // One that is gone may have been deleted, because all in it was acknowledged; of one that is damaged the next one tells.
+    // A missing file may have been deleted because everything in it was acknowledged; the file after a damaged one
+    // reveals it.
     let mut files = whole.clone();
     files.remove(&LogFile::Journal(1));
     let (_, batches, found) = read(&files, 1_000).expect("our own");
@@ -263,7 +265,7 @@ fn files_of_a_journal_that_were_mixed_up_are_refused() {
     assert!(found.journal[1].is_damaged && !found.journal[0].is_damaged);
 }
 
-/// Segments that were moved away: their numbers are not used again, or a new one would be taken for them.
+/// Segments that were moved away: their numbers are not reused, or a new one would be mistaken for them.
 #[test]
 fn numbers_of_segments_that_are_gone_are_known() {
     let (mut log, mut files) = (Log::new(OWNER, 3, 0), Files::new());
@@ -276,7 +278,7 @@ fn numbers_of_segments_that_are_gone_are_known() {
     assert_eq!((found.next_segment, found.records_elsewhere, found.records_lost), (8, 2, 0));
 }
 
-/// A shard that sends to itself, or numbers that do not grow, were written by nobody.
+/// No shard writes batches to itself, or numbers that do not grow.
 #[test]
 fn batches_that_no_shard_sent_are_damage() {
     for (to, numbers) in [(1, [1, 2]), (2, [5, 5]), (2, [5, 4])] {
@@ -290,7 +292,7 @@ fn batches_that_no_shard_sent_are_damage() {
     }
 }
 
-/// Whatever is flipped, cut or gone: what is read is true, and what is missing is told.
+/// Bits are flipped, bytes cut or files gone: everything read is true, and missing entries are counted.
 #[test]
 fn damage_is_told_in_urls_and_never_wrong() {
     let whole = written();
@@ -315,7 +317,7 @@ fn damage_is_told_in_urls_and_never_wrong() {
         let left = files.get(&name).map_or(0, Vec::len);
         let is_cut_at_a_block = seed >= 10_000 && starts(&whole[&name]).contains(&(left as u64));
         if name == LogFile::Urls {
-            // No other log knows of the last URL.
+            // No other log knows the last URL.
             assert!([0, 1].contains(&(10 - urls.len() as u64 - found.urls_lost)), "seed {seed}: {urls:?} {found:?}");
             assert!(urls.contains_key(&9) == (found.urls_lost == 10 - urls.len() as u64), "seed {seed}");
         } else {
@@ -325,7 +327,7 @@ fn damage_is_told_in_urls_and_never_wrong() {
             assert_eq!(found.ends_lost, open, "seed {seed}");
         }
         if name.journal().is_some() {
-            // No block is behind the last one, to tell of it.
+            // No block follows the last one to reveal it.
             let lost = 10 - batches.len() as u64;
             assert_eq!(found.sent_lost, if batches.last() == Some(&10) { lost } else { 0 }, "seed {seed}");
         }

@@ -1,4 +1,4 @@
-//! Fingerprints: against a slow twin, and what they are for.
+//! Fingerprints: compared with a slow twin, and tested for their purpose.
 
 use super::*;
 use ringcrawl_base::Rng;
@@ -32,7 +32,7 @@ fn slow(bytes: &[u8], is_html: bool) -> Option<u64> {
             let words = read(sample, &mut at, is_html, 3);
             let text = sample[start..at].split(|byte| *byte == b'<').next().unwrap_or_default();
             match text.iter().position(|byte| is_html && b"{}=".contains(byte)) {
-                // Words before code stand in no shingle, for there are fewer than three.
+                // Words before code are in no shingle, because there are fewer than three.
                 Some(code) => at = start + code,
                 None => keep(&words),
             }
@@ -47,7 +47,7 @@ fn hash(word: &[u8]) -> u64 {
     word.iter().fold(0u64, |hash, byte| hash.rotate_left(5) ^ u64::from(*byte)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// So many words of `bytes` from `at` on, which moves.
+/// At most `words_max` words of `bytes` starting at `at`, which moves on.
 fn read(bytes: &[u8], at: &mut usize, is_html: bool, words_max: usize) -> Vec<Vec<u8>> {
     let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || !byte.is_ascii();
     let mut words = Vec::new();
@@ -95,7 +95,7 @@ fn behind_tag(bytes: &[u8], open: usize) -> usize {
     behind(found.map(|(at, _)| end + at), 0)
 }
 
-/// HTML of pieces that matter, well and badly put together.
+/// HTML made of relevant pieces, well and badly put together.
 fn noise(rng: &mut Rng, bytes: usize) -> Vec<u8> {
     const PIECES: &[&str] = &[
         "<p>",
@@ -182,7 +182,7 @@ fn sums_are_sums() {
     for count in (0..70).chain([1_000, Votes::COUNT_MAX]) {
         let (mut votes, mut sums) = (Votes::default(), [0; 64]);
         for _ in 0..count {
-            // Some bits are seldom set, some often.
+            // Some bits are rarely set, some often.
             let bits = rng.next() & (rng.next() | 0xff) | rng.next() & 0xff00;
             votes.add(bits);
             sums.iter_mut().enumerate().for_each(|(bit, sum)| *sum += bits >> bit & 1);
@@ -192,7 +192,7 @@ fn sums_are_sums() {
     }
 }
 
-/// Bytes that are no page: no panic, and the same as the twin's.
+/// Bytes that are not a page: no panic, and the same result as the twin's.
 #[test]
 fn any_bytes_will_do() {
     let mut rng = Rng::new(3);
@@ -216,12 +216,12 @@ fn markup_numbers_and_case_make_no_difference() {
     assert_eq!(of_html(words.to_uppercase().replace(' ', "</p>\n<p title=word>").as_bytes()), Some(plain));
     assert_eq!(of_html(text(&mut Rng::new(4), 17).as_bytes()), None, "15 shingles are too few");
     assert!(of_html(text(&mut Rng::new(4), 18).as_bytes()).is_some());
-    // What has no spaces between words has characters.
+    // Text without spaces between words has characters instead.
     let chinese: String = (0..40).filter_map(|number| char::from_u32(0x4e00 + number)).collect();
     assert!(of_html(chinese.as_bytes()).is_some());
 }
 
-/// Fingerprints are compared with those of years before: another rule needs another field.
+/// Fingerprints are compared with those from years before: another rule needs another field.
 #[test]
 fn the_rule_is_what_it_was() {
     let letter = |number: u32| char::from(b'a' + (number.wrapping_mul(2_654_435_761) >> 28) as u8);
@@ -265,7 +265,7 @@ fn one_word_changes_few_bits() {
     assert!(all / 200 <= 3, "{all}");
 }
 
-/// Pages of the synthetic web: long ones, of which samples are read.
+/// Pages of the synthetic web: long ones, read in samples.
 #[test]
 fn long_pages_keep_their_fingerprint_when_little_changes() {
     let config = ModelConfig { sites: 3, pages: 400, profile: Profile::Web, https_share: 0.0, ..Default::default() };
@@ -283,7 +283,7 @@ fn long_pages_keep_their_fingerprint_when_little_changes() {
     for html in &pages {
         let own = of_html(html);
         assert_eq!(own, of_html(html));
-        // Another token, as long; and an advert that was not there, before some tag.
+        // Another token of the same length; and a new advert before some tag.
         let mut token = html.clone();
         let places: Vec<usize> = memchr::memmem::find_iter(html, b"<li>").collect();
         let place = *rng.pick(&places);

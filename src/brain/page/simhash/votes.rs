@@ -1,15 +1,15 @@
 //! Sixty-four sums at once.
 //!
-//! Decides: how often each bit was set in what was added, with bit `i` of plane `p` as digit `p` of sum `i`. Eight words are
-//! added at once by full adders (as Harley and Seal count bits): eleven operations a word, for all 64 sums.
-//! Invariants: the majority is that of what was added, in whatever order.
+//! Decides: how often each bit was set in the added words, with bit `i` of plane `p` as digit `p` of sum `i`. Eight
+//! words are added at once by full adders (as Harley and Seal count bits): eleven operations a word, for all 64 sums.
+//! Invariants: the majority is that of the added words, in any order.
 //! Limits: [`Votes::COUNT_MAX`] words.
 
 /// Votes on each of 64 bits.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Votes {
     planes: [u64; PLANES],
-    /// Not in the planes yet: as many as the count has beyond a multiple of eight.
+    /// Not in the planes yet: the remainder of the count modulo eight.
     waiting: [u64; WAITING],
     count: usize,
 }
@@ -18,10 +18,10 @@ const PLANES: usize = 16;
 const WAITING: usize = 8;
 
 impl Votes {
-    /// So many can be counted; further ones are not.
+    /// The most that can be counted; further words are ignored.
     pub const COUNT_MAX: usize = (1 << PLANES) - 1;
 
-    /// Votes for each bit that is set in `bits`, and against the others.
+    /// Votes for each bit set in `bits`, and against the others.
     #[inline(always)]
     pub fn add(&mut self, bits: u64) {
         if self.count == Votes::COUNT_MAX {
@@ -57,7 +57,7 @@ impl Votes {
         more
     }
 
-    /// Adds what waits to the planes.
+    /// Adds the waiting words to the planes.
     #[inline]
     fn sum(&mut self) {
         let [a, b, c, d, e, f, g, h] = self.waiting;
@@ -75,7 +75,7 @@ impl Votes {
     }
 }
 
-/// Adds two digits to a plane; what is carried.
+/// Adds two digits to a plane; returns the carry.
 #[inline(always)]
 fn carry(plane: &mut u64, one: u64, other: u64) -> u64 {
     let odd = *plane ^ one;

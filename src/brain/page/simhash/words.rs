@@ -1,22 +1,22 @@
 //! The words of a page, as hashes.
 //!
-//! Decides: a word is a run of ASCII letters, without their case, and of bytes beyond ASCII. One with a digit is passed over:
-//! dates, counters, prices and tokens are new at every fetch. Each character of three bytes in UTF-8 begins a word, for
-//! what is written in these has often no spaces.
-//! Tags, comments, scripts and styles are passed; a tag ends at its first `>`, in quotes or not, which costs a misread word
-//! and makes no page differ from itself. A tag parts words, and is nothing else: the words around it stand in a row.
-//! Behind a leap it is not known what the bytes are part of. The next `>` tells where text may begin, and a byte of code
-//! before the next tag tells that it does not: there is no sample.
-//! Invariants: the place only grows; behind a leap at most [`SAMPLE_BYTES`] bytes are read; no byte can cause a panic.
-//! Limits: a named character reference is no word, and parts none from the next: nor does what it stands for in plain text,
-//! but for letters of Latin. Behind a leap, text in a comment is read, and what a script has in
-//! strings may be.
+//! Decides: a word is a run of ASCII letters, ignoring case, and of bytes beyond ASCII. A word with a digit is
+//! skipped: dates, counters, prices and tokens are new at every fetch. Each character of three bytes in UTF-8 begins
+//! a word, because the scripts that use them often have no spaces.
+//! Tags, comments, scripts and styles are skipped. A tag ends at its first `>`, in quotes or not, which costs a
+//! misread word and makes no page differ from itself. A tag separates words and has no other effect: the words around
+//! it are adjacent.
+//! After a leap it is unknown what the bytes are part of. The next `>` shows where text may begin, and a byte of code
+//! before the next tag shows that it does not: there is no sample.
+//! Invariants: the place only grows; after a leap at most [`SAMPLE_BYTES`] bytes are read; no byte can cause a panic.
+//! Limits: a named character reference is not a word, and does not separate words; nor does the character itself in
+//! plain text, except for Latin letters. After a leap, text in a comment is read, and so may be strings in a script.
 
 use memchr::{memchr, memchr2};
 
 use ringcrawl_html as html;
 
-/// The words from a place on.
+/// The words from a position on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Words<'a> {
     bytes: &'a [u8],
@@ -24,23 +24,23 @@ pub(super) struct Words<'a> {
     /// Where reading ends until the next leap.
     end: usize,
     is_html: bool,
-    /// Whether what is here may be a script or a style: behind a leap, and no tag since.
+    /// Whether the current position may be in a script or a style: after a leap, with no tag since.
     is_doubtful: bool,
 }
 
 impl<'a> Words<'a> {
-    /// Those of an HTML page.
+    /// The words of an HTML page.
     pub fn of_html(bytes: &'a [u8]) -> Words<'a> {
         Words { bytes, at: 0, end: bytes.len(), is_html: true, is_doubtful: false }
     }
 
-    /// Those of plain text.
+    /// The words of plain text.
     pub fn of_text(bytes: &'a [u8]) -> Words<'a> {
         Words { is_html: false, ..Words::of_html(bytes) }
     }
 
-    /// Goes on by `jump` bytes, and from there to text behind the next [`ANCHOR`]; or without that if it is not as near as
-    /// `jump` once more. Returns whether it is not over yet.
+    /// Skips `jump` bytes, then moves on to text behind the next [`ANCHOR`], or to the next text if there is no anchor
+    /// within another `jump` bytes. Returns whether there is more to read.
     #[inline(always)]
     pub fn leap(&mut self, jump: usize) -> bool {
         self.at = self.at.saturating_add(jump);
@@ -60,7 +60,7 @@ impl<'a> Words<'a> {
         self.bytes.get(self.at..self.end).unwrap_or_default()
     }
 
-    /// At `<`: passes what begins here.
+    /// At `<`: skips what begins here.
     #[inline(always)]
     fn pass_tag(&mut self) {
         let rest = self.rest();
@@ -117,7 +117,7 @@ impl Iterator for Words<'_> {
     }
 }
 
-/// Of a byte of a word itself, a letter small; else what it is.
+/// A byte of a word itself, letters in lower case; otherwise its class.
 #[inline(always)]
 fn class(byte: u8) -> u8 {
     CLASSES[usize::from(byte)]
@@ -133,7 +133,7 @@ fn begins_word(byte: u8) -> bool {
 }
 
 const BETWEEN: u8 = 0;
-/// What scripts and styles have in almost every line, and text has seldom.
+/// Bytes that scripts and styles have in almost every line, and text rarely.
 const CODE: u8 = 1;
 const OPEN: u8 = 2;
 
@@ -154,7 +154,7 @@ static CLASSES: [u8; 256] = {
 
 /// The fraction of the golden ratio.
 const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
-/// A byte that pages in every language have, in their markup at least, once in some 300 bytes.
+/// A byte that pages in every language have, at least in their markup, once in some 300 bytes.
 const ANCHOR: u8 = b'k';
-/// Bytes that a sample may be, with the tags in it.
+/// The most bytes of a sample, including the tags in it.
 const SAMPLE_BYTES: usize = 512;

@@ -1,4 +1,4 @@
-//! What pages embed, and how it stands to their links.
+//! What pages embed, and how that relates to their links.
 
 use super::*;
 use ringcrawl_config::Embeds;
@@ -8,7 +8,7 @@ const PAGE: &str = "<link rel='preload stylesheet' href=/s.css><link rel=preconn
                     <script src=/j.js></script><a href=/advised.png rel=nofollow><img src=/advised.png></a>\
                     <link rel='icon nofollow' href=/i.ico><iframe src=/frame></iframe><video src=/v.mp4></video><a href=/last>";
 
-/// URLs' paths with L of a link, E of an embed and D of what is deferred, in the order in which they are offered.
+/// Paths of URLs with L for a link, E for an embed and D for a deferred URL, in the order in which they are offered.
 fn offered(depth: u16, page: &str, change: impl FnOnce(&mut Config)) -> (String, Totals) {
     let bytes = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n{page}");
     let job = FetchJob { depth, ..job(JobKind::Page, "http://a.test/") };
@@ -34,14 +34,14 @@ fn links_come_first_and_what_is_advised_against_last() {
         let (found, stats) = offered(3, PAGE, with(embeds));
         assert_eq!((found, stats.links_deferred), (all.clone(), 2));
     }
-    // What was embedded itself embeds nothing more, but links go on from it.
+    // An embedded document embeds nothing more, but its links go on.
     let embedded = Hops::from_bits(3).embed();
     for depth in [embedded, embedded.redirect(), embedded.deferred()] {
         assert_eq!(offered(depth.bits(), PAGE, with(Embeds::OffSite)).0, format!("{LINKS} LDadvised.png"));
     }
 }
 
-/// Advice and limits hold for embeds as for links.
+/// Advice and limits apply to embeds as to links.
 #[test]
 fn advice_and_limits_hold() {
     let with = |config: &mut Config| config.links.embeds = Embeds::InScope;

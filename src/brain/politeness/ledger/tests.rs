@@ -38,7 +38,7 @@ fn one_at_a_time_and_not_before_its_time() {
     assert_eq!(ledger.claim(addr, at(510), at(600)), Ok(()));
 }
 
-/// What several notes say of one host at one instant, the longest of them holds.
+/// If several notes give a host different times at one instant, the longest holds.
 #[test]
 fn rests_that_are_told_of_hold_for_the_longest() {
     let ledger = Ledger::new(WAYS);
@@ -54,7 +54,8 @@ fn rests_that_are_told_of_hold_for_the_longest() {
     assert!(!ledger.rest(v4(9), at(1), at(2_000)), "there is no room");
 }
 
-/// Nobody who shares a bucket slows a victim; kinds are apart; a full bucket makes newcomers wait and forgets nothing.
+/// A key that shares a bucket slows no victim; kinds are apart; a full bucket makes newcomers wait and forgets
+/// nothing.
 #[test]
 fn strangers_take_nobodys_turn() {
     let ledger = Ledger::new(WAYS);
@@ -66,7 +67,7 @@ fn strangers_take_nobodys_turn() {
     }
     assert_eq!(ledger.claim(v4(6), at(50), at(1_000)), Err(Some(at(100))), "all rest");
     assert_eq!(ledger.claim(v4(0), at(106), at(1_000)), Err(Some(at(107))), "not forgotten");
-    // What was free for longest goes, and nothing else.
+    // The entry that was free for longest goes, and nothing else.
     assert_eq!(ledger.claim(v4(6), at(106), at(1_000)), Ok(()));
     assert_eq!(ledger.claim(v4(5), at(105), at(1_000)), Err(Some(at(106))));
     assert_eq!(ledger.claim(Key::Ipv6Net(0), at(106), at(1_000)), Ok(()), "in the place of the next one");
@@ -76,7 +77,7 @@ fn strangers_take_nobodys_turn() {
     assert_eq!(ledger.claim(v4(7), at(200), at(1_000)), Err(None), "all are held");
 }
 
-/// Whoever knows where keys fall can fill a victim's bucket; under a secret the same addresses are anywhere.
+/// An attacker who knows where keys fall can fill a victim's bucket; under a secret the same addresses fall anywhere.
 #[test]
 #[cfg_attr(miri, ignore = "a search")]
 fn chosen_addresses_slow_nobody() {
@@ -97,14 +98,14 @@ fn chosen_addresses_slow_nobody() {
         (0..).map(v4).filter(|key| *key != victim && place(*key) == place(victim)).take(WAYS).collect();
     assert_eq!(under_attack(&chosen, Ledger::new(ENTRIES)), Err(None), "this is an attack");
     assert_eq!(under_attack(&chosen, Ledger::new(ENTRIES).keyed([1, 2])), Ok(()));
-    // What met the victim when places were the last bits of an unkeyed hash of the address.
+    // What collided with the victim when places were the last bits of an unkeyed hash of the address.
     let slot = |addr: u32| xxhash_rust::xxh3::xxh3_64(&addr.to_be_bytes()) & ((1 << 20) - 1);
     let met: Vec<Key> =
         (0..).filter(|addr| slot(*addr) == slot(0xc000_0201)).take(3).map(|addr| v4(addr.into())).collect();
     assert_eq!(under_attack(&met, Ledger::new(1 << 20)), Ok(()));
 }
 
-/// The obviously right one.
+/// The obviously correct model.
 #[derive(Default)]
 struct Twin(HashMap<Key, (Instant, bool)>);
 
@@ -119,7 +120,7 @@ impl Twin {
         }
     }
 
-    /// What `claim` would say.
+    /// The result that `claim` would give.
     fn look(&self, key: Key, now: Instant) -> Result<(), Option<Instant>> {
         Twin(self.0.clone()).claim(key, now, Instant::NEVER)
     }
@@ -195,7 +196,8 @@ fn threads_never_hold_one_key_together() {
                     let hold_until = now + Duration::from_secs(1);
                     if ledger.claim(addr, now, hold_until).is_ok() {
                         assert!(!inside[key].swap(true, SeqCst), "two hold it");
-                        // Of a key that others pushed out meanwhile an old `now` knows nothing: what counts is when it begins.
+                        // An old `now` knows nothing about a key that others evicted in the meantime: what counts is
+                        // when it begins.
                         assert!(free_from[key].load(SeqCst) <= clock.load(SeqCst), "before its time");
                         claims += 1;
                         std::thread::yield_now();
@@ -212,7 +214,7 @@ fn threads_never_hold_one_key_together() {
         threads.into_iter().map(|thread| thread.join().unwrap()).sum()
     });
     assert!(claims > steps / 10, "{claims}");
-    // Nothing is left behind: each entry can be had again.
+    // Nothing is left behind: each entry is available again.
     let end = Instant::from_nanos(clock.load(SeqCst)) + Duration::from_secs(1);
     for key in 100..100 + WAYS as u64 {
         assert_eq!(ledger.claim(Key::Group(key), end, Instant::NEVER), Ok(()));

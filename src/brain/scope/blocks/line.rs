@@ -1,14 +1,15 @@
 //! One line of a block list.
 //!
-//! Decides: what lists in use have: a host, with a dot or `||…^` around it those below it as well, with `*.` those below it
-//! alone; the form of a hosts file, `0.0.0.0 host host`; a URL, with `*` at its end all that begin so, without a scheme of either
-//! one; an address or a range of addresses. `#` at the beginning or behind white space begins a comment.
+//! Decides: the formats of lists in use. A host; with a dot before it or `||…^` around it also the hosts below it;
+//! with `*.` only those below it. The form of a hosts file, `0.0.0.0 host host`. A URL; with `*` at its end all URLs
+//! with that prefix; without a scheme for either scheme. An address or a range of addresses. `#` at the beginning or
+//! after white space begins a comment.
 
 use super::ranges::Cidr;
 use ringcrawl_url::Url;
 use ringcrawl_url::names;
 
-/// What is blocked.
+/// A blocked entry.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Entry<'a> {
     /// This host.
@@ -19,20 +20,20 @@ pub enum Entry<'a> {
     Below(String),
     /// This URL.
     Url(Url),
-    /// Every URL that begins so.
+    /// Every URL with this prefix.
     Prefix(Url),
     /// These addresses.
     Cidr(Cidr),
 }
 
-/// What would be right.
+/// The expected format.
 pub const EXPECTED: &str =
     "a host, .suffix, URL, URL prefix with * at its end, address or range of addresses such as 192.0.2.0/24";
 
-/// Gives the entries of a line to `take`; what is wrong with it.
+/// Gives the entries of a line to `take`; an error describes the mistake.
 pub fn read<'a>(line: &'a [u8], mut take: impl FnMut(Entry<'a>)) -> Result<(), String> {
     let line = line.trim_ascii();
-    // Most lines are a name as it should be.
+    // Most lines are a valid name.
     if is_plain_name(line)
         && let Ok(name) = str::from_utf8(line)
     {
@@ -50,7 +51,7 @@ pub fn read<'a>(line: &'a [u8], mut take: impl FnMut(Entry<'a>)) -> Result<(), S
             return Err(format!("several words; expected {EXPECTED}, or the form of a hosts file: 0.0.0.0 host"));
         }
         return hosts.try_for_each(|host| match names::read(host).ok_or_else(wrong)? {
-            // Every hosts file has its own machine in it.
+            // Every hosts file lists its own machine.
             name if is_own(&name) => Ok(()),
             name => {
                 take(Entry::Host(name.into()));
@@ -88,9 +89,9 @@ fn entry<'a>(word: &str) -> Option<Entry<'a>> {
     }
 }
 
-/// Whether a line is one host in the form in which URLs have it.
+/// Whether a line is one host in the form that URLs use.
 fn is_plain_name(line: &[u8]) -> bool {
-    // An address ends in a digit. Two hyphens may be of an internationalized label, which has to be checked.
+    // An address ends in a digit. Two hyphens may belong to an internationalized label, which must be checked.
     let is_plain = |[before, byte]: [u8; 2]| match byte {
         b'a'..=b'z' | b'0'..=b'9' => true,
         b'-' | b'.' => before != byte,
@@ -108,7 +109,8 @@ fn is_own(name: &str) -> bool {
         || name.starts_with("ip6-")
 }
 
-/// Of what is no entry nothing is quoted: whoever can put a link in the place of a list would read another's secrets in the log.
+/// An invalid line is never quoted: anyone who can replace a list by a link could otherwise read another user's
+/// secrets in the log.
 fn wrong() -> String {
     format!("cannot be read; expected {EXPECTED}")
 }
@@ -168,7 +170,7 @@ mod tests {
         assert!(read(b"\xff", |_| {}).is_err());
     }
 
-    /// The short way gives what the long way gives.
+    /// The fast path gives the same result as the slow one.
     #[test]
     fn plain_names_are_names() {
         for line in

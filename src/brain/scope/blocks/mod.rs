@@ -1,12 +1,12 @@
-//! Block lists: hosts, URLs and addresses that are never asked, in millions.
+//! Block lists: millions of hosts, URLs and addresses that get no request.
 //!
-//! Decides: a URL is blocked by its host, by a name above its host, by its address, by itself or by its beginning, in whatever
-//! spelling (`spelling`).
+//! Decides: a URL is blocked by its host, by a name above its host, by its address, by itself or by its prefix, in
+//! any spelling (`spelling`).
 //! Why this structure: see docs/decisions/block-lists-are-hashed-texts.md.
-//! Invariants: exact, as a page that is blocked by mistake is lost; a list is never changed.
-//! Limits: lists are read line by line, lines of [`reading::LINE_BYTES_MAX`]; the entries have a bound in bytes; mistakes beyond
-//! [`reading::TOLD_MAX`] are counted.
-//! Leaves to others: opening files (`boot`), when to ask (`shard`, `frontier`).
+//! Invariants: exact, because a page blocked by mistake is lost; a list never changes.
+//! Limits: lists are read line by line, lines of [`reading::LINE_BYTES_MAX`]; the entries have a bound in bytes;
+//! mistakes beyond [`reading::TOLD_MAX`] are only counted.
+//! Leaves to others: opening files (`boot`), when to check (`shard`, `frontier`).
 
 mod line;
 mod ranges;
@@ -24,23 +24,23 @@ use ringcrawl_url::Url;
 use ringcrawl_url::names;
 use texts::Texts;
 
-/// What no request is made to.
+/// What gets no request.
 #[derive(Debug, Default)]
 pub struct BlockList {
     /// Names of hosts with what is blocked there, and URLs.
     texts: Texts,
-    /// Beginnings of URLs, in order; none begins with another.
+    /// Prefixes of URLs, in order; none is a prefix of another.
     prefixes: Vec<Box<str>>,
     ranges: Ranges,
     entries: usize,
 }
 
-/// By what a URL is blocked.
+/// What blocks a URL.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum BlockedBy {
     /// A name that its host is, or is below.
     Name(String),
-    /// Itself, or its beginning.
+    /// Itself, or its prefix.
     Url,
     /// The address that it names.
     Address,
@@ -48,18 +48,18 @@ pub enum BlockedBy {
 
 /// The host itself is blocked.
 const THIS: texts::Flags = 1;
-/// So is every host below it.
+/// Every host below it is blocked.
 const BELOW: texts::Flags = 2;
-/// Some of its URLs are.
+/// Some of its URLs are blocked.
 const SOME_URLS: texts::Flags = 4;
-/// This URL is.
+/// This URL is blocked.
 const URL: texts::Flags = 8;
 
 impl BlockList {
-    /// The list that stands in `text`, and the mistakes there.
+    /// Parses the list in `text`; returns it with its mistakes.
     pub fn parse(file: &str, text: &[u8]) -> (BlockList, Mistakes) {
         let mut reader = BlockListReader::new(usize::MAX);
-        // Memory can be read, and there is no bound to be over.
+        // Reading from memory cannot fail, and there is no bound to exceed.
         let read = reader.read(file, text);
         debug_assert!(read.is_ok(), "{read:?}");
         reader.list()
@@ -70,7 +70,7 @@ impl BlockList {
         self.entries == 0
     }
 
-    /// Entries, each as often as it was given.
+    /// The number of entries, repeated ones included.
     pub fn len(&self) -> usize {
         self.entries
     }
@@ -111,7 +111,7 @@ impl BlockList {
         !self.ranges.is_empty()
     }
 
-    /// By what `url` is blocked, if it is.
+    /// What blocks `url`, if it is blocked.
     pub fn why(&self, url: &Url) -> Option<BlockedBy> {
         let host = names::bare(url.host());
         let name = names::above(host).find(|name| {
@@ -126,7 +126,7 @@ impl BlockList {
         }
     }
 
-    /// The flags of a host, of which `THIS` is set where a name above it or its address is blocked.
+    /// The flags of a host; `THIS` is set if a name above it or its address is blocked.
     fn flags_of(&self, host: &str) -> texts::Flags {
         let mut names = names::above(host);
         let own = names.next().map_or(0, |name| self.texts.flags(name.as_bytes()));
@@ -135,7 +135,7 @@ impl BlockList {
         own & (THIS | SOME_URLS) | if is_within { THIS } else { 0 }
     }
 
-    /// Whether `host` is an address that is blocked.
+    /// Whether `host` is a blocked address.
     fn blocks_literal(&self, host: &str) -> bool {
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         // Names end in a letter.
@@ -152,7 +152,7 @@ impl BlockList {
     }
 }
 
-/// A URL whose host ends in a dot, which makes no other host, without it; `None` for one that has none.
+/// A URL without the trailing dot of its host, which does not make another host; `None` if there is no dot.
 fn without_dot(url: &Url) -> Option<String> {
     let bare = url.host().strip_suffix('.')?;
     let (before, behind) = url.as_str().split_once(url.host())?;
@@ -228,7 +228,7 @@ mod tests {
         assert!(!BlockList::default().blocks(&url("http://a.test/")));
     }
 
-    /// Random lists and URLs of few words: what is blocked is what a look at each entry says.
+    /// Random lists and URLs of few words: the result equals that of checking each entry.
     #[test]
     fn verdicts_are_those_of_the_twin() {
         let mut rng = Rng::new(3);

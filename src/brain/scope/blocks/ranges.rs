@@ -1,7 +1,7 @@
-//! Ranges of IP addresses, by CIDR notation (RFC 4632 section 3.1, RFC 4291 section 2.3).
+//! Ranges of IP addresses, in CIDR notation (RFC 4632 section 3.1, RFC 4291 section 2.3).
 //!
-//! Decides: an IPv6 address that carries an IPv4 address (mapped, NAT64, 6to4) is in its ranges, too. Bits behind the prefix do
-//! not count, as many lists have them set.
+//! Decides: an IPv6 address that carries an IPv4 address (mapped, NAT64, 6to4) is in the ranges of that address, too.
+//! Bits after the prefix are ignored, as many lists set them.
 //! Invariants: ranges are in order and do not overlap.
 
 use std::net::IpAddr;
@@ -15,7 +15,7 @@ pub struct Ranges {
     v6: Vec<(u128, u128)>,
 }
 
-/// A range, as somebody wrote it.
+/// A range as written by a user.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Cidr {
     first: IpAddr,
@@ -23,7 +23,7 @@ pub struct Cidr {
 }
 
 impl Cidr {
-    /// Reads `192.0.2.0/24`, `2001:db8::/32`, or an address alone.
+    /// Parses `192.0.2.0/24`, `2001:db8::/32`, or a single address.
     pub fn parse(text: &str) -> Option<Cidr> {
         let (address, prefix) = text.split_once('/').map_or((text, None), |(address, prefix)| (address, Some(prefix)));
         let first: IpAddr = address.parse().ok()?;
@@ -58,7 +58,7 @@ impl Ranges {
         ranges
     }
 
-    /// Whether `address` is in one.
+    /// Whether `address` is in a range.
     pub fn contain(&self, address: IpAddr) -> bool {
         if self.is_empty() {
             return false;
@@ -72,7 +72,7 @@ impl Ranges {
         }
     }
 
-    /// Whether there is none.
+    /// Whether there are no ranges.
     pub fn is_empty(&self) -> bool {
         self.v4.is_empty() && self.v6.is_empty()
     }
@@ -88,7 +88,7 @@ fn is_in<T: Copy + Ord>(ranges: &[(T, T)], address: T) -> bool {
     behind.checked_sub(1).and_then(|at| ranges.get(at)).is_some_and(|(_, last)| address <= *last)
 }
 
-/// Puts ranges in order and makes one of those that overlap. Two networks overlap only where one holds the other.
+/// Sorts ranges and merges those that overlap. Two networks overlap only if one contains the other.
 fn merge<T: Copy + Ord>(ranges: &mut Vec<(T, T)>) {
     ranges.sort_unstable();
     ranges.dedup_by(|range, before| {

@@ -1,9 +1,9 @@
-//! Block lists as they are read: line by line, and no more of a file in memory than a line.
+//! Reads block lists line by line, with no more of a file in memory than a line.
 //!
-//! Decides: a small file that is packed may unpack to any length, so it is never held as a whole. A line that is too long is one
-//! that cannot be read, and told as such. Entries for which there is no room are no mistakes of a line: who skips mistakes does
-//! not ask for half a list, so reading ends there.
-//! Limits: lines of [`LINE_BYTES_MAX`]; a bound on the memory of all entries, given by whoever reads.
+//! Decides: a small packed file may unpack to any length, so a file is never held as a whole. A line that is too long
+//! counts as unreadable, and is reported as such. A lack of room for entries is not a mistake of a line: users who
+//! skip mistakes do not want half a list, so reading ends there.
+//! Limits: lines of [`LINE_BYTES_MAX`]; the caller bounds the memory of all entries.
 
 use std::io::{self, BufRead};
 
@@ -18,9 +18,9 @@ use ringcrawl_url::names;
 /// Mistakes in lists.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Mistakes {
-    /// The first of them.
+    /// The first mistakes.
     pub told: Vec<LineError>,
-    /// How many there are.
+    /// The number of mistakes.
     pub count: usize,
 }
 
@@ -31,7 +31,7 @@ pub struct BlockListReader {
     texts: Collected,
     cidrs: Vec<Cidr>,
     mistakes: Mistakes,
-    /// What entries take in memory while they are collected, and what they may.
+    /// The memory that entries take while they are collected, and its limit.
     bytes: usize,
     bytes_max: usize,
 }
@@ -43,12 +43,12 @@ impl BlockListReader {
         BlockListReader { list, texts, cidrs: Vec::new(), mistakes, bytes: 0, bytes_max }
     }
 
-    /// Reads the lines of `source`, which is the `file` that mistakes name.
+    /// Reads the lines of `source`; mistakes name it as `file`.
     ///
     /// # Errors
-    /// Reading failed, or there is no room for so many entries.
+    /// Reading failed, or the entries do not fit.
     pub fn read(&mut self, file: &str, mut source: impl BufRead) -> io::Result<()> {
-        // The beginning of a line whose end is not there yet; beyond the longest, bytes are passed over.
+        // The beginning of a line whose end has not come yet; bytes beyond the longest line are skipped.
         let (mut begun, mut number) = (Vec::new(), 1);
         loop {
             let piece = source.fill_buf()?;
@@ -74,12 +74,12 @@ impl BlockListReader {
         }
     }
 
-    /// Entries so far, each as often as it was given.
+    /// The number of entries so far, repeated ones included.
     pub fn entries(&self) -> usize {
         self.list.entries + self.cidrs.len()
     }
 
-    /// The list of all that was read, and the mistakes.
+    /// The list of everything read, and the mistakes.
     pub fn list(self) -> (BlockList, Mistakes) {
         let BlockListReader { mut list, texts, cidrs, mistakes, .. } = self;
         list.entries += cidrs.len();
@@ -92,7 +92,7 @@ impl BlockListReader {
     }
 
     fn line(&mut self, file: &str, number: usize, line: &[u8]) -> io::Result<()> {
-        // An editor may have put a byte order mark first.
+        // An editor may have added a byte order mark.
         let line = if number == 1 { line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line) } else { line };
         let mut has_room = true;
         let read = match line.len() <= LINE_BYTES_MAX {
@@ -112,7 +112,7 @@ impl BlockListReader {
         Ok(())
     }
 
-    /// Takes in an entry; whether there was room.
+    /// Adds an entry; returns whether there was room.
     fn take(&mut self, entry: Entry<'_>) -> bool {
         self.list.entries += 1;
         match entry {
@@ -144,15 +144,15 @@ impl BlockListReader {
     }
 }
 
-/// Adds bytes to a line, until it is known to be too long.
+/// Adds bytes to a line, until it is too long.
 fn append(line: &mut Vec<u8>, bytes: &[u8]) {
     let room = (LINE_BYTES_MAX + 1).saturating_sub(line.len());
     line.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
 }
 
-/// Longest line: lists in the form of hosts files have many names in one.
+/// The longest line: lists in the form of hosts files have many names on one.
 pub const LINE_BYTES_MAX: usize = 64 << 10;
-/// Mistakes that are told.
+/// Mistakes that are reported in full.
 pub const TOLD_MAX: usize = 20;
 
 #[cfg(test)]
@@ -170,7 +170,7 @@ mod tests {
         assert!(list.blocks_host("a.test") && list.blocks_host("b.test"));
     }
 
-    /// However a file comes, in pieces or as one, its lines are the same.
+    /// The lines are the same whether a file comes in pieces or at once.
     #[test]
     fn pieces_make_no_difference() {
         let longest = format!("0.0.0.0 {}", "a.test ".repeat(LINE_BYTES_MAX / 7 - 2));

@@ -1,14 +1,14 @@
-//! Hosts that were lately found not to be blocked, as a page's links lead to few hosts again and again.
+//! Hosts that were recently found not to be blocked, because a page's links lead to few hosts again and again.
 //!
-//! Decides: only that nothing is blocked at a host is remembered. What is wrong with that is found out when the URL's turn comes,
-//! as the list itself is asked then.
+//! Decides: it only remembers hosts with nothing blocked. If that is wrong, it shows when the URL's turn comes,
+//! because the list itself is checked then.
 //! Limits: [`SLOTS`] hosts, 4 KiB.
 
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::BlockList;
 
-/// Such hosts, by their hashes; 0 is none.
+/// Such hosts, by their hashes; 0: none.
 #[derive(Clone, Debug)]
 pub struct ClearHosts {
     hashes: Box<[u64]>,
@@ -23,7 +23,7 @@ impl Default for ClearHosts {
 }
 
 impl ClearHosts {
-    /// Whether nothing at `host` is blocked by `list`, which is the same at each call.
+    /// Whether `list` blocks nothing at `host`; every call must pass the same list.
     pub fn is_clear(&mut self, list: &BlockList, host: &str) -> bool {
         if list.is_empty() {
             return true;

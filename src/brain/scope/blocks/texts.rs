@@ -1,12 +1,15 @@
 //! Millions of short texts, each with flags, in little memory: exact.
 //!
-//! Decides: the texts lie one behind the other in one piece of memory, and a table of 8-byte slots leads to them by their hash:
-//! 20 bits of the hash, where the text begins, and its flags. A slot whose bits agree is believed only after the text was
-//! compared, so no text is ever taken for another. Most that is asked for is not there, and a filter (Bloom, CACM 13(7), 1970,
-//! with all bits of a text in one word) says so without a look at the table, which is too large for a CPU's caches.
-//! Why texts are collected first: put in one by one, each waits for memory, for its slot and for its word of the filter. So they
-//! are divided by their hash, and those of one part of the table, which a cache holds, are put in together.
-//! Invariants: at most three of four slots are taken; a text stands in one slot, with the flags of all times it was collected.
+//! Decides: the texts are stored one after the other in one allocation. A table of 8-byte slots leads to them by
+//! their hash: 20 bits of the hash, where the text begins, and its flags. A slot with matching bits is trusted only
+//! after the text was compared, so no text is ever mistaken for another. Most lookups find nothing. A filter (Bloom,
+//! CACM 13(7), 1970, with all bits of a text in one word) answers these without touching the table, which is too
+//! large for a CPU's caches.
+//! Why texts are collected first: inserted one by one, each waits for memory, for its slot and for its word of the
+//! filter. So they are divided by their hash, and those of one part of the table, which fits in a cache, are inserted
+//! together.
+//! Invariants: at most three of four slots are taken; a text has one slot, with the flags of all times it was
+//! collected.
 //! Limits: [`TEXTS_MAX`] texts, [`TEXT_BYTES_MAX`] bytes of them; 16 bytes more for each while they are collected.
 
 use xxhash_rust::xxh3::xxh3_64;
@@ -14,7 +17,7 @@ use xxhash_rust::xxh3::xxh3_64;
 /// Texts with flags.
 #[derive(Debug, Default)]
 pub struct Texts {
-    /// Each text, with a line end behind it.
+    /// Each text, followed by a line end.
     texts: Vec<u8>,
     /// Linear probing; 0 is an empty slot.
     slots: Vec<u64>,
@@ -30,30 +33,30 @@ pub struct Collected {
     len: usize,
 }
 
-/// A text that was collected.
+/// A collected text.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     hash: u64,
-    /// As in a slot.
+    /// The place and flags, as in a slot.
     place_and_flags: u64,
 }
 
-/// Flags of a text: so many bits, of which one is set.
+/// Flags of a text: `FLAG_BITS` bits, at least one of them set.
 pub type Flags = u8;
 
 const FLAG_BITS: u32 = 4;
 const PLACE_BITS: u32 = 40;
-/// Bits of the filter a text: one in fifty that is not there passes it.
+/// Bits of the filter for each text: one absent text in fifty passes it.
 const FILTER_BITS: usize = 12;
 const TAG_BITS: u32 = u64::BITS - PLACE_BITS - FLAG_BITS;
-/// Most bytes that a place can tell.
+/// The most bytes that a place can address.
 pub const TEXT_BYTES_MAX: usize = 1 << PLACE_BITS;
-/// What a text takes besides its own bytes while a table is made of those that were collected: its line end, what is known of
-/// it, its slot and its share of the filter.
+/// What a text takes in addition to its own bytes while a table is built: its line end, its pending entry, its slot
+/// and its share of the filter.
 pub const COLLECTED_BYTES: usize = 1 + size_of::<Pending>() + size_of::<u64>() * 4 / 3 + FILTER_BITS.div_ceil(8);
-/// A gigabyte and a half of slots.
+/// This is a gigabyte and a half of slots.
 pub const TEXTS_MAX: usize = 1 << 27;
-/// A part of the slots of five million texts has 208 KB.
+/// With five million texts, one part of the slots has 208 KB.
 const PARTS: usize = 256;
 
 impl Default for Collected {
@@ -63,7 +66,7 @@ impl Default for Collected {
 }
 
 impl Collected {
-    /// Takes a text in; whether there was room. It holds no line end.
+    /// Adds a text; returns whether there was room. It must not contain a line end.
     pub fn push(&mut self, text: &[u8], flags: Flags) -> bool {
         let (hash, place) = (xxh3_64(text), self.texts.len());
         if self.len == TEXTS_MAX || place + text.len() >= TEXT_BYTES_MAX {
@@ -78,7 +81,7 @@ impl Collected {
         true
     }
 
-    /// The table of them.
+    /// Builds the table.
     pub fn table(mut self) -> Texts {
         self.texts.shrink_to_fit();
         let mut texts = Texts {
@@ -94,7 +97,7 @@ impl Collected {
 }
 
 impl Texts {
-    /// Puts in a text that is in memory, or adds flags to it.
+    /// Inserts a text that is in memory, or adds flags to it.
     fn insert(&mut self, Pending { hash, place_and_flags }: Pending) {
         let place = (place_and_flags >> FLAG_BITS) as usize;
         let (at, slot) = match self.look(hash, |there| self.text_at(there) == self.text_at(place)) {
@@ -106,7 +109,7 @@ impl Texts {
         self.filter.get_mut(word).into_iter().for_each(|word| *word |= bits);
     }
 
-    /// The flags of a text; 0 where it is not there.
+    /// The flags of a text; 0 if it is absent.
     pub fn flags(&self, text: &[u8]) -> Flags {
         let hash = xxh3_64(text);
         let (word, bits) = self.filter_bits(hash);
@@ -123,13 +126,13 @@ impl Texts {
         }
     }
 
-    /// The word of the filter for a hash, and the bits that are set in it.
+    /// The word of the filter for a hash, and the bits set in it.
     fn filter_bits(&self, hash: u64) -> (usize, u64) {
         let word = ((u128::from(hash) * self.filter.len() as u128) >> 64) as usize;
         (word, 1 << (hash & 63) | 1 << (hash >> 6 & 63) | 1 << (hash >> 12 & 63) | 1 << (hash >> 18 & 63))
     }
 
-    /// The slot of a text, or the one where it belongs; `is_text` says whether it begins at a place.
+    /// The slot of a text, or the free one for it; `is_text` says whether the text begins at a place.
     fn look(&self, hash: u64, is_text: impl Fn(usize) -> bool) -> Result<usize, usize> {
         let slots = self.slots.len();
         let mut at = ((u128::from(hash) * slots as u128) >> 64) as usize;
@@ -146,7 +149,7 @@ impl Texts {
         }
     }
 
-    /// What begins there.
+    /// The text that begins there.
     fn text_at(&self, place: usize) -> &[u8] {
         let behind = self.texts.get(place..).unwrap_or_default();
         memchr::memchr(b'\n', behind).and_then(|end| behind.get(..end)).unwrap_or_default()
@@ -164,7 +167,7 @@ impl Texts {
     }
 }
 
-/// The low bits: the high ones say which slot.
+/// The low bits: the high ones select the slot.
 fn tag(hash: u64) -> u64 {
     hash & ((1 << TAG_BITS) - 1)
 }
@@ -195,7 +198,7 @@ mod tests {
         }
     }
 
-    /// Two texts whose slots tell nothing apart: only their bytes do.
+    /// Two texts with indistinguishable slots: only their bytes differ.
     #[test]
     fn texts_of_one_hash_are_two() {
         let mut texts = Collected { texts: b"a\nab\n".to_vec(), ..Collected::default() };

@@ -1,4 +1,4 @@
-//! The wall clock is set while a run is on, and a run is killed soon after something that must be remembered.
+//! The wall clock is set during a run, and a run is killed soon after an event that must be remembered.
 
 use super::*;
 use ringcrawl_base::time::UnixTime;
@@ -7,12 +7,12 @@ fn at(seconds: u64) -> Instant {
     Instant::ZERO + Duration::from_secs(seconds)
 }
 
-/// The clock that says so many seconds at `now`.
+/// The clock that shows this many seconds at `now`.
 fn clock(now: Instant, seconds: u64) -> Input {
     Input::Clock(WallClock::reading(now, UnixTime::from_micros(seconds * 1_000_000)))
 }
 
-/// One host, with a page to be fetched.
+/// One host, with a page to fetch.
 fn rig(logs: Logs, seconds: u64, change: impl FnOnce(&mut Config)) -> Rig {
     let name = names(0).next().expect("a name");
     let config = config(|config| {
@@ -27,7 +27,7 @@ fn rig(logs: Logs, seconds: u64, change: impl FnOnce(&mut Config)) -> Rig {
     rig
 }
 
-/// When the first request goes out, in seconds, of a run that begins when the clock says so.
+/// When the first request goes out, in seconds, of a run that begins at this clock time.
 fn first_request(logs: Logs, seconds: u64) -> Option<u64> {
     let mut rig = rig(logs, seconds, |_| ());
     (0..100_000).find(|second| {
@@ -38,7 +38,7 @@ fn first_request(logs: Logs, seconds: u64) -> Option<u64> {
 
 #[test]
 fn what_a_host_asked_for_holds_though_the_clock_is_set() {
-    // By the clock that is right from then on, in the order of events: the run before ends at 10,000.
+    // By the clock that is right from then on, in the order of events: the previous run ends at 10,000.
     for (is_set_before, wrong) in [(true, 5_000), (false, 5_000), (true, 12_000), (false, 12_000)] {
         let mut first = rig(Logs::new(), wrong, |_| ());
         let robots = first.fetches.remove(0);
@@ -62,7 +62,7 @@ fn a_rest_that_no_host_was_met_for_is_noted_anew() {
     let robots = first.fetches.remove(0);
     first.shard.handle(at(10), response(&robots, 429, "Retry-After: 1800\r\n", ""));
     first.enter(Phase::Close);
-    // Its URL is not known to the second run, so its host is not.
+    // Its URL is unknown to the second run, so its host is, too.
     first.logs.retain(|file, _| *file == LogFile::Ends);
     let mut second = Rig::reading(config(|_| ()), first.logs);
     second.shard.handle(at(0), clock(at(0), 10_010));
@@ -73,7 +73,7 @@ fn a_rest_that_no_host_was_met_for_is_noted_anew() {
     assert!(asked.is_some_and(|at| (1_785..=1_793).contains(&at)), "{asked:?}");
 }
 
-/// Between two runs: whatever the clock says, nobody waits longer than he was told to, nor again and again.
+/// Between two runs: whatever the clock shows, no host waits longer than it was asked to, nor repeatedly.
 #[test]
 fn a_rest_lasts_no_longer_than_it_was_to_though_the_clock_is_set_back_before_a_resume() {
     const DAY: u64 = 24 * 3_600;
@@ -88,7 +88,7 @@ fn a_rest_lasts_no_longer_than_it_was_to_though_the_clock_is_set_back_before_a_r
         };
         let asked = first_request(logs(), begin + 20 - back);
         assert!(asked.is_some_and(|at| (1_790..=1_803).contains(&at)), "{asked:?}: {back}");
-        // A second run, in which nothing is asked, counts for the third.
+        // A second run that fetches nothing counts for the third.
         let mut second = rig(logs(), begin + 20 - back, |_| ());
         (0..=1_000).for_each(|now| second.run(at(now)));
         assert!(second.fetches.is_empty());
@@ -112,12 +112,12 @@ fn hours_go_by_the_clock_as_it_is_set() {
     assert_eq!(rig.fetches.len(), 0, "they are over");
 }
 
-/// What a kill leaves is what was on the disk by then.
+/// A kill leaves what was on the disk by then.
 #[test]
 fn a_long_rest_is_on_the_disk_at_once() {
     for (seconds, is_kept) in [(1_800, true), (50, false)] {
         let mut first = rig(Logs::new(), 10_000, |_| ());
-        // That there is a host is written by then.
+        // The log has the host by then.
         first.run(at(5));
         let robots = first.fetches.remove(0);
         first.shard.handle(at(10), response(&robots, 429, &format!("Retry-After: {seconds}\r\n"), ""));

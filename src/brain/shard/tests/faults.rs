@@ -1,14 +1,14 @@
-//! An input that the shard did not ask for is a fault of ours, told with its place, also while others of its kind are in
-//! flight.
+//! An input that the shard did not ask for is a bug of ours. It is reported with its location, even while others of
+//! its kind are in flight.
 
 use super::*;
 use crate::spool::Block;
 use ringcrawl_base::Failure;
 use ringcrawl_ring::caught;
 
-/// A shard that has been given no end of anything, and what it waits for: the end of a fetch of the first host, an answer
-/// for the second, an acknowledgement of a message, and of its disk blocks of two logs and a sync, two blocks of the spool to
-/// write and one to read.
+/// A shard that has received no end of anything, and what it waits for: the end of a fetch of the first host, an
+/// answer for the second, an acknowledgement of a message, and from its disk blocks of two logs and a sync, two spool
+/// blocks to write and one to read.
 fn busy() -> (Shard, Vec<Effect>) {
     let mut hosts = names(0);
     let mut host = || hosts.next().unwrap_or_default();
@@ -30,7 +30,7 @@ fn busy() -> (Shard, Vec<Effect>) {
     (rig.shard, effects)
 }
 
-/// The message of the panic with which a busy shard takes the last of `inputs`; the others it takes.
+/// The panic message of a busy shard that receives the last of `inputs`; it accepts the others.
 fn fault(inputs: impl IntoIterator<Item = Input>) -> String {
     let (mut shard, _) = busy();
     let mut inputs: Vec<Input> = inputs.into_iter().collect();

@@ -1,11 +1,11 @@
-//! The links of a page, of which those that were seen are passed over, against a twin that follows all of them.
+//! The links of a page, with those seen before skipped, compared to a twin that follows all of them.
 
 use super::*;
 use crate::hops::Hops;
 use ringcrawl_base::Rng;
 use ringcrawl_url::{HashedUrls, fingerprint};
 
-/// A page's links, some of them twice, of both shards and of neither, by the ways in which links are found.
+/// A page's links, some of them twice, of both shards and of neither, found in all ways in which links are found.
 fn links(rng: &mut Rng, hosts: &[String], urls: u64) -> HashedUrls {
     let page = Hops::from_bits(rng.below(3) as u16);
     let mut links = HashedUrls::new();
@@ -25,8 +25,8 @@ fn links(rng: &mut Rng, hosts: &[String], urls: u64) -> HashedUrls {
     links
 }
 
-/// Whatever is found: the same URLs are accepted in the same order and with the same way, set aside, sent and fetched, and the same
-/// sites are counted.
+/// Whatever is found: the same URLs are accepted in the same order and by the same path, set aside, sent and fetched,
+/// and the same sites are counted.
 #[test]
 fn what_is_accepted_is_that_of_following_every_link() {
     let own = names(0).take(4).flat_map(|name| [name.clone(), format!("www.{name}"), format!("{name}:8080")]);

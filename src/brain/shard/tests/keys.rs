@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Where a page is known by its key, a redirect to another address with this key is the only way to have it.
+/// Where a page is known by its key, a redirect to another address with this key is the only way to fetch it.
 #[test]
 fn a_page_that_redirects_within_its_key_is_had_once() {
     let name = names(0).next().unwrap_or_default();
@@ -44,7 +44,7 @@ fn a_page_that_redirects_within_its_key_is_had_once() {
     let mut without = Rig::new(by_key(Difference::Count), Logs::new());
     paths.iter().for_each(|path| without.seed(&url(path)));
     assert_eq!(without.counts(), (3, 3));
-    // Other rules after a restart: what was accepted stays known and what is over stays over; links go by the new rules.
+    // Other rules after a restart: accepted URLs stay known and done ones stay done; links follow the new rules.
     without.enter(Phase::Close);
     let mut with = Rig::new(by_key(Difference::Ignore), without.logs);
     with.seed(&url("/d/default.asp"));
@@ -55,7 +55,7 @@ fn a_page_that_redirects_within_its_key_is_had_once() {
     assert_eq!(without.counts(), (1, 3));
 }
 
-/// The same where the target finds no room: with room it is had, and once.
+/// The same where the target finds no room: with room it is fetched, once.
 #[test]
 fn a_target_within_its_key_that_was_set_aside_comes_back_once() {
     let name = names(0).next().unwrap_or_default();

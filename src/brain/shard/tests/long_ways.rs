@@ -1,15 +1,15 @@
-//! What strangers led to by a long way, and others by a short one.
+//! URLs to which strangers led by a long path, and others by a short one.
 
 use super::*;
 use crate::hops::Hops;
 
-/// A shard that is given what links and redirects led to, as the other shard sends it, and asks for it.
+/// A shard that receives the targets of links and redirects, as the other shard sends them, and fetches them.
 struct Ways {
     rig: Rig,
     host: String,
     batches: u64,
     now: Instant,
-    /// Of page `/x`: where it redirects.
+    /// Where page `/x` redirects.
     redirect: Option<&'static str>,
 }
 
@@ -32,7 +32,7 @@ impl Ways {
         Url::parse(&format!("http://{}{path}", self.host)).expect("a URL")
     }
 
-    /// `/x` is found by these hops; which pages are asked for then.
+    /// `/x` is found by these hops; returns which pages are then fetched.
     fn found(&mut self, hops: Hops) -> Vec<String> {
         self.found_at("/x", hops);
         self.asked()
@@ -71,12 +71,13 @@ fn redirects(count: u16) -> Hops {
     (0..count).fold(Hops::from_bits(1), |hops, _| hops.redirect())
 }
 
-/// So deep that none of its links is followed: by a short way it is had once more, with them, and no third time.
+/// So deep that none of its links is followed: found by a short path it is fetched once more, with its links, but not
+/// a third time.
 #[test]
 fn a_page_that_was_found_too_deep_is_had_once_more_by_a_short_way() {
     let mut ways = Ways::new(Logs::new());
     assert_eq!(ways.found(Hops::from_bits(100)), ["/x"]);
-    // One that is hardly shorter, and one that is as long.
+    // One path that is hardly shorter, and one that is as long.
     assert_eq!(ways.found(Hops::from_bits(90)).len() + ways.found(Hops::from_bits(100)).len(), 0);
     assert_eq!(ways.found(Hops::from_bits(3)), ["/x", "/a", "/b"]);
     for links in [100, 2, 1, 0] {
@@ -88,7 +89,7 @@ fn a_page_that_was_found_too_deep_is_had_once_more_by_a_short_way() {
     assert_eq!((next.rig.counts(), next.found(Hops::from_bits(1))), ((0, 4), vec![]));
 }
 
-/// What leads on from there was too deep as well, or would soon be.
+/// What it led to was too deep as well, or would soon be.
 #[test]
 fn pages_behind_one_that_was_found_too_deep_are_had_with_it() {
     let mut ways = Ways::new(Logs::new());
@@ -97,7 +98,7 @@ fn pages_behind_one_that_was_found_too_deep_are_had_with_it() {
     assert_eq!(ways.found(Hops::from_bits(1)), [""; 0]);
 }
 
-/// A chain of redirects that ends where a host sends everybody on.
+/// A chain of redirects that ends at a host that redirects every client.
 #[test]
 fn a_page_that_redirects_once_too_often_is_had_once_more_by_a_short_way() {
     let mut ways = Ways::new(Logs::new());
@@ -106,7 +107,7 @@ fn a_page_that_redirects_once_too_often_is_had_once_more_by_a_short_way() {
     assert_eq!(ways.found(redirects(16)), [""; 0]);
     assert_eq!(ways.found(Hops::from_bits(2)), ["/x", "/a"]);
     assert_eq!(ways.found(redirects(20)).len() + ways.found(Hops::from_bits(1)).len(), 0, "no third time");
-    // The log has it twice, and both wait until they are over: also in another run.
+    // The log has it twice, and both wait until they are done, also in another run.
     let mut ways = Ways::new(Logs::new());
     ways.redirect = Some("/a");
     assert_eq!(ways.found(redirects(20)), ["/x"]);
@@ -114,13 +115,13 @@ fn a_page_that_redirects_once_too_often_is_had_once_more_by_a_short_way() {
     ways.rig.enter(Phase::Close);
     let mut next = Ways::new(ways.rig.logs);
     assert_eq!((next.rig.counts(), next.asked()), ((1, 2), ["/x", "/a", "/b"].map(str::to_owned).to_vec()));
-    // Where it does not redirect, its links count from there.
+    // If it does not redirect, its links count from there.
     let mut ways = Ways::new(Logs::new());
     assert_eq!(ways.found(redirects(20)), ["/x", "/a", "/b"]);
     assert_eq!(ways.found(Hops::from_bits(2)), [""; 0]);
 }
 
-/// Given as a seed afterwards, in the same run and in the next.
+/// Given later as a seed, in the same run and in the next.
 #[test]
 fn a_seed_that_was_found_too_deep_is_had_once_more() {
     for is_resumed in [false, true] {
@@ -138,7 +139,7 @@ fn a_seed_that_was_found_too_deep_is_had_once_more() {
     }
 }
 
-/// What other shards sent by a long way they send once more by a short one.
+/// What other shards sent by a long path they send again by a short one.
 #[test]
 fn a_long_way_keeps_no_short_one_from_being_sent() {
     let mut ways = Ways::new(Logs::new());
@@ -154,7 +155,8 @@ fn a_long_way_keeps_no_short_one_from_being_sent() {
     assert_eq!([100, 99, 3, 2, 100].map(&mut send), [true, false, true, false, false]);
 }
 
-/// Where session ids are ignored, a page that was found too deep under one is had once more, not under each.
+/// Where session ids are ignored, a page that was found too deep under one id is fetched once more, not under each
+/// id.
 #[test]
 fn what_is_one_page_is_had_once_more_under_one_of_its_names() {
     let ignore = |config: &mut Config| config.visited.session_ids = ringcrawl_config::Difference::Ignore;
@@ -169,7 +171,7 @@ fn what_is_one_page_is_had_once_more_under_one_of_its_names() {
     assert_eq!(again.len(), 1, "{again:?}");
 }
 
-/// What was accepted by a short way waits until it is over, whatever is long in the next run.
+/// A URL accepted by a short path waits until it is done, whatever is long in the next run.
 #[test]
 fn what_was_accepted_once_more_is_not_lost_by_another_limit() {
     let mut ways = Ways::new(Logs::new());

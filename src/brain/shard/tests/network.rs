@@ -1,4 +1,4 @@
-//! What an outage explains is undone, and what it does not counts.
+//! What an outage explains is undone, and everything else counts.
 
 use super::*;
 use crate::job::HostId;
@@ -8,7 +8,7 @@ fn at(millis: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(millis)
 }
 
-/// A shard of so many hosts whose addresses are known, with a page to fetch from each.
+/// A shard with this many hosts whose addresses are known, with a page to fetch from each.
 fn rig(hosts: usize, change: impl FnOnce(&mut Config)) -> Rig {
     rig_of(hosts, Logs::new(), change)
 }
@@ -74,7 +74,7 @@ fn what_an_outage_explains_is_undone_and_tried_again_at_once() {
     let mut rig = rig(3, |_| ());
     let jobs = rig.begun();
     assert_eq!(jobs.len(), 3);
-    // One fails before it is known, one while it lasts, and one afterwards.
+    // One fails before the outage is known, one while it lasts, and one afterwards.
     rig.fail(at(100), &jobs[0], Failure::ConnectTimeout);
     rig.command(at(200), Command::Outage(OutOfReach::All));
     rig.fail(at(300), &jobs[1], Failure::Reset);
@@ -217,14 +217,14 @@ fn name_servers_are_asked_whether_they_answer() {
     }
 }
 
-/// A host whose name is not known, besides those of `rig`.
+/// A host whose name is not known, in addition to those of `rig`.
 fn stranger(rig: &mut Rig) -> String {
     let name = names(0).nth(100).unwrap_or_default();
     rig.seed(&Url::parse(&format!("http://{name}/")).expect("a URL"));
     name
 }
 
-/// Runs the shard, whose name servers say `answer`; the names that they were asked for.
+/// Runs the shard, whose name servers answer `answer`; returns the names that were queried.
 fn asked(rig: &mut Rig, now: Instant, answer: &DnsAnswer) -> Vec<String> {
     let mut asked = Vec::new();
     while let Some(effect) = rig.shard.poll(now) {
@@ -275,7 +275,7 @@ fn an_outage_of_names_holds_up_lookups_alone() {
     assert_eq!(rig.begun().iter().map(|job| job.url.host().to_owned()).collect::<Vec<_>>(), [&*name]);
 }
 
-/// Its own name servers are broken, and it is the first in the row.
+/// Its own name servers are broken, and it is first in the queue.
 #[test]
 fn a_probe_does_not_stick_to_one_name() {
     let mut rig = rig(1, |_| ());
@@ -300,7 +300,7 @@ fn probes_go_to_hosts_that_answered_before() {
     for job in &jobs[..3] {
         rig.fail(at(20), job, Failure::ConnectTimeout);
     }
-    // It is the last in the row.
+    // It is last in the queue.
     rig.shard.handle(at(30), response(&jobs[3], 404, "", ""));
     rig.run(at(60_000));
     rig.command(at(60_000), Command::Probe(1));
@@ -309,7 +309,7 @@ fn probes_go_to_hosts_that_answered_before() {
     assert_eq!(rig.begun().len(), 2, "three at once");
 }
 
-/// As a resolver says it whose own network is down.
+/// As a resolver answers whose own network is down.
 #[test]
 fn a_server_failure_is_held_and_is_no_answer() {
     let mut rig = rig(0, |_| ());
@@ -366,8 +366,8 @@ fn who_answered_an_earlier_run_falls_silent() {
     assert_eq!(replies(&mut next, 90_100), both, "an outage changes nothing of that");
 }
 
-/// A host that answered once and then did not, or that was left alone, is no witness of an outage after a restart: a crawl of
-/// which none but such hosts are left must end.
+/// A host that answered once and then did not, or that was left alone, is no witness of an outage after a restart: a
+/// crawl that has only such hosts left must end.
 #[test]
 fn what_was_said_last_of_a_host_holds() {
     let mut network = crate::shard::network::Network::default();
@@ -392,7 +392,7 @@ fn what_was_said_last_of_a_host_holds() {
     assert!(network.answered.contains(&site("rests.test")), "what an earlier run noted is forgotten by now");
 }
 
-/// A page of links to sites that are not there: they filled all places, and who answers had none.
+/// A page of links to nonexistent sites: they filled all slots and left none for sites that answer.
 #[test]
 fn failures_that_are_held_leave_the_places_to_others() {
     const HOSTS: usize = 40;
@@ -415,7 +415,7 @@ fn what_is_no_answer_of_a_site() {
     let jobs = rig.begun();
     rig.fail(at(10), &jobs[0], Failure::ProxyRefused);
     assert_eq!(rig.shard.take_site_ends().count(), 0, "the proxy said it");
-    // A head that came is an answer, whatever became of the body, and one that ends an outage.
+    // A head that arrived is an answer, whatever happened to the body, and it ends an outage.
     rig.command(at(20), Command::Outage(OutOfReach::All));
     rig.shard.handle(at(100), response(&jobs[1], 200, "Content-Length: 100\r\n", "the beginning"));
     assert_eq!(rig.shard.take_site_ends().map(|end| end.reply).collect::<Vec<_>>(), [SiteReply::Answered]);

@@ -1,4 +1,5 @@
-//! Best-first crawls of a small web, on one shard and on three: what is fetched early, and what exchange of counts is worth.
+//! Best-first crawls of a small web, on one shard and on three: which pages are fetched early, and what the exchange
+//! of counts is worth.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
@@ -7,8 +8,8 @@ use super::*;
 use ringcrawl_base::Rng;
 use ringcrawl_config::UrlOrder;
 
-/// A web of sites. Each home page links to all pages of its site; each page to the next ones of its site, which are no more
-/// linked to than others, and to pages of other sites, few of which get most of these links.
+/// A web of sites. Each home page links to all pages of its site. Each page links to the next pages of its site,
+/// which have no more links than others, and to pages of other sites, a few of which get most of these links.
 struct Web {
     links: BTreeMap<String, Vec<String>>,
     /// Links to each page, of different pages.
@@ -26,7 +27,7 @@ fn text(site: u64, page: u64) -> String {
 impl Web {
     fn new(seed: u64) -> Web {
         let mut rng = Rng::new(seed);
-        // The most popular come last on their home pages, and in no order.
+        // The most popular pages come last on their home pages, and in no order.
         let mut popular: Vec<(u64, u64)> =
             (0..SITES).flat_map(|site| (PAGES / 2..PAGES).map(move |page| (site, page))).collect();
         let count = popular.len();
@@ -38,7 +39,7 @@ impl Web {
                 targets.extend((1..PAGES).map(|other| text(site, other)));
                 targets.insert(text((site + 1) % SITES, 0));
             }
-            // Its neighbours: decoys for whoever sees links within a site alone.
+            // Its neighbours: decoys for a crawler that sees only links within a site.
             (1..=3).for_each(|step| _ = targets.insert(text(site, (page + step) % (PAGES / 2))));
             for _ in 0..8 {
                 // The square of an even draw: the first quarter gets half.
@@ -54,7 +55,8 @@ impl Web {
         Web { links, backlinks }
     }
 
-    /// The part of the pages with the most links that is among these, which are as many: quality, as Cho and Garcia-Molina have it.
+    /// The share of the most linked pages that is among these, which are as many: quality as defined by Cho and
+    /// Garcia-Molina.
     fn quality(&self, fetched: &[String]) -> f64 {
         let mut best: Vec<(&String, &usize)> = self.backlinks.iter().collect();
         best.sort_by_key(|(url, links)| (std::cmp::Reverse(**links), *url));
@@ -165,7 +167,7 @@ fn best_first_has_the_most_linked_pages_early() {
     assert!(best > breadth.max(random).max(depth) + 0.1, "{sums:.3?}");
 }
 
-/// Three shards without each other's counts take links within sites for the measure of all.
+/// Three shards without each other's counts rank pages by the links within sites.
 #[test]
 fn counts_that_shards_exchange_bring_them_nearer_to_one_shard() {
     let (mut quality, mut common, exchanges) = ([0.0; 4], [0.0; 3], [0, 30, 1]);

@@ -1,11 +1,12 @@
-//! Long responses, which are read beside their shard.
+//! Long responses, which are read in parallel with their shard.
 
 use std::collections::HashSet;
 
 use super::*;
 use crate::page::LongResponse;
 
-/// A shard with `count` long responses that came, and the readings that it wants; others of its effects are carried out.
+/// A shard with `count` long responses that arrived, and the readings that it wants; its other effects are carried
+/// out.
 fn came(count: usize) -> (Rig, Vec<FetchJob>, Vec<LongResponse>) {
     let hosts: Vec<String> = names(0).take(count).collect();
     let mut config = config(|config| {
@@ -89,7 +90,7 @@ fn a_drain_does_not_wait_for_those_that_are_not_begun() {
     assert!(rig.shard.report().quiet);
 }
 
-/// Sites that send nothing but what is dear to read would have all places but for a turn now and then.
+/// Sites that send only responses that are expensive to read would hold all slots except for a turn now and then.
 #[test]
 fn sites_that_are_dear_to_read_leave_places_to_others() {
     const DEAR: usize = 100;
@@ -137,7 +138,8 @@ fn sites_that_are_dear_to_read_leave_places_to_others() {
     assert_eq!(had, OTHERS * PAGES, "pages of others, of {:?}", rig.shard.stats());
 }
 
-/// The turns of a request are over with it, and their delays count from its end, however long what came waits to be read.
+/// The claims of a request end with it, and their delays count from its end, however long the response waits to be
+/// read.
 #[test]
 fn a_response_that_waits_keeps_no_turn_and_loses_no_delay() {
     let site = names(0).next().expect("a site");
@@ -180,7 +182,8 @@ fn a_response_that_waits_keeps_no_turn_and_loses_no_delay() {
     assert!(next.is_some_and(|next| (601..=603).contains(&next)), "{next:?}");
 }
 
-/// What a host took ends with its response: neither its delay nor the next request's earliest begin counts how long that waited for us.
+/// The time that a host took ends with its response: neither its delay nor the earliest start of the next request
+/// counts how long that response waited for us.
 #[test]
 fn the_time_that_a_response_waits_for_us_is_not_its_hosts() {
     let host = names(0).next().expect("a host");
@@ -221,7 +224,7 @@ fn the_time_that_a_response_waits_for_us_is_not_its_hosts() {
     assert!(began.len() == 3 && gaps.iter().all(|gap| (27..=28).contains(gap)), "{began:?}");
 }
 
-/// Thirty sites whose pages take half a second to read would have those of others wait for a quarter of a minute each.
+/// Thirty sites whose pages take half a second to read would delay those of others by a quarter of a minute each.
 #[test]
 fn pages_that_are_soon_read_pass_those_of_sites_that_had_much_time() {
     const DEAR: usize = 30;

@@ -3,7 +3,7 @@
 use super::*;
 use ringcrawl_config::OrNever;
 
-/// The time at which the segment of one page was closed, of a shard that nothing happens to after that page.
+/// When the segment of one page was closed, on a shard without any event after that page.
 fn closed(age_max: Option<Duration>) -> Option<Instant> {
     let name = names(0).next().unwrap_or_default();
     let config = config(|config| {

@@ -12,7 +12,7 @@ struct Longest {
     feed: Duration,
     whole: Duration,
     turn: Duration,
-    /// Beside the shard's thread.
+    /// In parallel with the shard's thread.
     beside: Duration,
     readings: usize,
 }
@@ -37,7 +37,7 @@ fn rig_with(host: &str) -> Rig {
     Rig::new(config, Logs::new())
 }
 
-/// The longest pieces in which a shard takes in `bytes` as a page, or as a robots.txt.
+/// The longest pieces of work in which a shard takes in `bytes` as a page, or as a robots.txt.
 fn longest(bytes: &[u8], kind: JobKind) -> Longest {
     let host = names(0).next().unwrap_or_default();
     let mut rig = rig_with(&host);
@@ -85,7 +85,7 @@ fn longest(bytes: &[u8], kind: JobKind) -> Longest {
     longest
 }
 
-/// Each of the worst responses, as long as it may be and as long as a shard reads it itself.
+/// Each of the worst responses, as long as allowed and as long as a shard reads it itself.
 fn all() -> Vec<(String, Vec<u8>, JobKind)> {
     let short = Config::default().fetch.short_bytes_max;
     let named = |(name, bytes): (&str, Vec<u8>), size| (format!("{name}{size}"), bytes, JobKind::Page);
@@ -95,7 +95,7 @@ fn all() -> Vec<(String, Vec<u8>, JobKind)> {
     long.chain(short).chain([robots]).collect()
 }
 
-/// What the others cost a shard, `bench/ceilings dear` counts.
+/// `bench/ceilings dear` measures what the others cost a shard.
 #[test]
 fn long_responses_are_read_beside_their_shards() {
     let beside: usize = all().iter().map(|(_, bytes, kind)| longest(bytes, *kind).readings).sum();

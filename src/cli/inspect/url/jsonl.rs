@@ -1,9 +1,9 @@
 //! Questions as JSON lines on standard input, answers as JSON lines on standard output, one for one, in order.
 //!
-//! Decides: what is answered is written when nothing more waits to be read, so that a file goes through in large
-//! writes and a program that asks one question at a time gets its answer. Test suites write lone surrogates
-//! (`"\ud800"`), which JSON permits and no UTF-8 text can hold: they count as U+FFFD, as in a browser that
-//! makes a scalar value string of them (WHATWG Infra, section 4.6). Empty lines are passed over.
+//! Decides: answers are written when no more input is ready, so that a file goes through in large writes and a
+//! program that asks one question at a time gets its answer. Test suites write lone surrogates (`"\ud800"`), which
+//! JSON permits and UTF-8 text cannot hold. They count as U+FFFD, as in a browser that makes a scalar value string of
+//! them (WHATWG Infra, section 4.6). Empty lines are skipped.
 //!
 //! Limits: 16 MiB a line.
 
@@ -87,7 +87,7 @@ fn run<Q: DeserializeOwned, A: Serialize>(
     Ok(())
 }
 
-/// Without serde_json's own place, which counts from the line at hand.
+/// Without serde_json's own position, which counts from the current line.
 fn reason(error: &serde_json::Error) -> String {
     let text = error.to_string();
     match text.split_once(" at line ") {
@@ -96,7 +96,7 @@ fn reason(error: &serde_json::Error) -> String {
     }
 }
 
-/// JSON text with every `\uD800`–`\uDFFF` that has no other half written as `\ufffd`.
+/// JSON text with every unpaired `\uD800`–`\uDFFF` replaced by `\ufffd`.
 fn replace_lone_surrogates(json: &str) -> Cow<'_, str> {
     let mut replaced = String::new();
     let mut copied = 0;
@@ -114,7 +114,7 @@ fn replace_lone_surrogates(json: &str) -> Cow<'_, str> {
                 copied = at;
             }
             Some(_) => at = escape + UNIT_BYTES,
-            // A backslash and one character; when that is not ASCII the text is no JSON, and serde_json says so.
+            // A backslash and one character; if that is not ASCII, the text is not JSON, and serde_json reports it.
             None => {
                 at = escape + 1 + json.get(escape + 1..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8)
             }
@@ -130,7 +130,7 @@ fn replace_lone_surrogates(json: &str) -> Cow<'_, str> {
 /// Length of `\uXXXX`.
 const UNIT_BYTES: usize = 6;
 
-/// The UTF-16 code unit that the escape at `at` writes.
+/// The UTF-16 code unit of the escape at `at`.
 fn unit_at(json: &str, at: usize) -> Option<u16> {
     let digits = json.get(at..at + UNIT_BYTES)?.strip_prefix("\\u")?;
     let is_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());

@@ -36,7 +36,8 @@ fn open(root: &Path) -> Result<CrawlDir, DirError> {
     CrawlDir::open(root, &Wanted::default(), None, manifest)
 }
 
-/// Also one to an empty folder, which would be taken for a shard that a killed run has left. The directory's owner may make some.
+/// Also a link to an empty folder, which would be taken for a shard of a killed run. The directory's owner may create
+/// links.
 #[test]
 fn a_link_that_another_user_prepared_is_refused() {
     use std::os::unix::fs::{MetadataExt as _, lchown, symlink};
@@ -63,7 +64,7 @@ fn a_link_that_another_user_prepared_is_refused() {
         );
         assert_eq!(refused, expected);
         assert!(!root.join(LOCK).exists() && fs::read_dir(&elsewhere).unwrap().count() == 1, "nothing was written");
-        // It is the operator's own now.
+        // Now it belongs to the operator.
         let whose = if name == "shard-01" { (&root, 1_234) } else { (&link, 0) };
         lchown(whose.0, Some(whose.1), None).unwrap();
         let refused = open(&root).err().map(|error| error.to_string()).unwrap_or_default();
@@ -114,7 +115,7 @@ fn begun_once_then_resumed_and_locked() {
     assert!(matches!(new, DirError::NotNew(_)), "{new}");
 }
 
-/// `urls` and `hosts` look whether a process works in the directory.
+/// `urls` and `hosts` check whether a process works in the directory.
 #[test]
 fn who_looks_for_a_moment_is_no_obstacle() {
     let folder = TempFolder::new("looked-at");
@@ -140,7 +141,7 @@ fn a_crawl_keeps_its_name() {
         open.map(|dir| dir.manifest().agent_name.clone()).map_err(|error| error.to_string())
     };
     assert_eq!(is_open(&named("bot")), Ok("bot".to_owned()));
-    // Without a name the crawl's own is kept.
+    // Without a name the crawl keeps its own.
     assert_eq!(is_open(&Wanted::default()), Ok("bot".to_owned()));
     let refused = is_open(&named("other")).unwrap_err();
     for word in ["agent.name \"bot\", and \"other\" was asked for", "leave it at \"bot\", or give a new directory"] {
@@ -154,7 +155,7 @@ fn the_configuration_is_kept_and_changes_are_told() {
     let root = folder.path().join("crawl");
     assert_eq!(kept_config::kept_config(&root).unwrap(), None);
     begin(&root);
-    // What is fixed stands in it also when nobody said it.
+    // Fixed settings are in it even when the run did not give them.
     let fixed = |config: &Config| (config.crawl.shards, config.crawl.rng_seed, config.agent.name.clone());
     let kept = kept_config::kept_config(&root).unwrap().expect("a crawl");
     assert_eq!(fixed(&kept), (2, 7, "bot".to_owned()));
@@ -176,7 +177,7 @@ fn the_configuration_is_kept_and_changes_are_told() {
     assert_eq!(kept_config::kept_config(&root).unwrap(), Some(kept));
 }
 
-/// Between two rounds of a process no other takes its directory.
+/// Between two rounds of a process no other process takes its directory.
 #[test]
 fn the_lock_goes_from_round_to_round() {
     let folder = TempFolder::new("rounds-lock");
@@ -192,7 +193,7 @@ fn the_lock_goes_from_round_to_round() {
     open(&root).unwrap();
 }
 
-/// The logs are in their places first. The next run without a number of shards goes on with them, and moves nothing back.
+/// The logs are in place first. The next run without a number of shards continues with them, and moves nothing back.
 #[test]
 fn a_kill_before_the_configuration_is_written_undoes_no_redistribution() {
     let folder = TempFolder::new("killed-between");
@@ -235,7 +236,7 @@ fn a_configuration_that_cannot_be_used_is_told_and_replaced() {
     assert!(told().contains(newer), "{}", told());
     fs::remove_file(&path).unwrap();
     assert!(told().contains("config.toml: it is missing"), "{}", told());
-    // Who gives the settings again goes on.
+    // A run that gives the settings again continues.
     let notes = open(&root)
         .unwrap()
         .keep(&[url("http://a.test/")], &Config::default(), Partition::by_site(1), 1 << 20)
@@ -271,7 +272,7 @@ fn damaged_seeds_are_told_and_left_alone() {
     assert_eq!(fs::read_to_string(&path).unwrap(), right);
 }
 
-/// A start that was killed before the manifest was there has begun nothing, and the next start begins.
+/// A start that was killed before it wrote the manifest has begun nothing, and the next start begins.
 #[test]
 fn what_a_killed_start_left_is_no_obstacle() {
     let folder = TempFolder::new("killed-start");
@@ -288,7 +289,7 @@ fn what_a_killed_start_left_is_no_obstacle() {
     assert_eq!(notes, [""; 0]);
     drop(dir);
     assert_eq!(open(root).unwrap().with_earlier_seeds(&[]).unwrap(), [url("http://b.test/")]);
-    // Somebody's own file of that name is none of ours.
+    // A foreign file of that name is not ours.
     fs::remove_file(root.join(MANIFEST)).unwrap();
     fs::remove_dir_all(root.join("shard-00")).unwrap();
     fs::remove_dir_all(root.join("shard-01")).unwrap();
@@ -319,11 +320,11 @@ fn foreign_directories_are_left_alone() {
     }
 }
 
-/// A file, and what of the new one has another name yet.
+/// A file, and the part of the new one that still has another name.
 type Image = (Option<Vec<u8>>, Option<Vec<u8>>);
 
-/// What a crash leaves of a file that is being replaced: the old one, it and some of the new one under another name, or the
-/// new one.
+/// What a crash leaves of a file that is being replaced: the old one, the old one and part of the new one under
+/// another name, or the new one.
 fn images(old: Option<&[u8]>, new: &[u8]) -> Vec<Image> {
     let cuts = [0, 1, new.len() / 2, new.len() - 1, new.len()].map(|bytes| Some(new[..bytes].to_vec()));
     let old = old.map(<[u8]>::to_vec);
@@ -333,7 +334,7 @@ fn images(old: Option<&[u8]>, new: &[u8]) -> Vec<Image> {
     images
 }
 
-/// Begins with `old` seeds, or with no crawl, and crashes at each step of a run that is given `new` ones as well.
+/// Begins with `old` seeds, or without a crawl, and crashes at each step of a run with `new` seeds as well.
 fn crash_at_each_step(old: Option<&[Seed]>, new: &[Seed]) -> usize {
     let folder = TempFolder::new("crash-images");
     let root = folder.path().join("whole");
@@ -354,7 +355,7 @@ fn crash_at_each_step(old: Option<&[Seed]>, new: &[Seed]) -> usize {
         .unwrap();
     let after = files.map(|name| read(&root, name).unwrap());
     let mut count = 0;
-    // They are replaced one after another; those before are new, those behind are old.
+    // They are replaced one after another: earlier ones are new, later ones are old.
     for (step, name) in files.iter().enumerate() {
         if before[step].as_ref() == Some(&after[step]) {
             continue;
@@ -405,7 +406,7 @@ fn open_image(image: &Path, what: &str) -> CrawlDir {
     open(image).unwrap_or_else(|error| panic!("{what}: {error}"))
 }
 
-/// Seeds, settings and manifest are each as before or as after, and the next start goes on from there.
+/// Seeds, settings and manifest are each as before or as after, and the next start continues from there.
 #[test]
 fn a_crash_at_any_step_leaves_a_crawl_that_starts() {
     let [a, b] = ["http://a.test/", "http://b.test/"].map(url);

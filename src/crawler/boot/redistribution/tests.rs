@@ -1,4 +1,4 @@
-//! A redistribution that is broken off anywhere.
+//! A redistribution that is interrupted at any point.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ fn manifest(shards: u16) -> Manifest {
     }
 }
 
-/// A crawl of three shards with some URLs each, the last of which has a segment.
+/// A crawl of three shards with some URLs each; the last shard has a segment.
 fn begin(root: &Path) {
     fs::create_dir_all(root).unwrap();
     manifest::write(root, &manifest(3)).unwrap();
@@ -43,13 +43,13 @@ fn begin(root: &Path) {
     fs::write(root.join("shard-02/segments/rc-1-02-00000.cdxj"), "").unwrap();
 }
 
-/// A redistribution from so many shards to so many.
+/// A redistribution between these numbers of shards.
 fn spread(root: &Path, from: u16, to: u16) -> Vec<String> {
     let change = Change { partition: &Partition::by_site(to), levels: None };
     run(root, &manifest(from), &mut manifest(to), &change).unwrap().notes
 }
 
-/// The same, not put into its place.
+/// The same, without putting it into place.
 fn write_only(root: &Path, from: u16, to: u16) {
     let change = Change { partition: &Partition::by_site(to), levels: None };
     write(root, &manifest(from), &mut manifest(to), &change).unwrap();
@@ -98,14 +98,14 @@ fn shards_that_are_no_more_keep_their_segments_alone() {
     assert!(!root.join("shard-01").exists(), "nothing was in it");
     let held = manifest::read(&root).unwrap().unwrap();
     assert_eq!(held, Manifest { segments_from: vec![0], ..manifest(1) });
-    // A shard that comes again has its segments, whose numbers it must not use again.
+    // A shard that returns has its segments, and must not reuse their numbers.
     spread(&root, 1, 4);
     assert_eq!(urls(&root, 4), before);
     make_shard(&shard_dir(&root, 2)).unwrap();
     assert_eq!(disk::find_files(&shard_dir(&root, 2)).unwrap().0.next_segment, 1);
 }
 
-/// A copy that was made while the new logs were put into their places, and lacks some of them.
+/// A copy that was made while the new logs were put into place, and lacks some of them.
 #[test]
 fn half_a_copy_is_refused() {
     for missing in ["redistribution/crawl.json", "redistribution/shard-01/ends"] {
@@ -123,7 +123,7 @@ fn half_a_copy_is_refused() {
     }
 }
 
-/// Before the new logs hold nothing has changed, and from then on they do, wherever the process ends.
+/// Before the new logs take effect nothing has changed, and from then on they apply, wherever the process ends.
 #[test]
 fn broken_off_anywhere() {
     let folder = TempFolder::new("broken-off");
@@ -135,14 +135,14 @@ fn broken_off_anywhere() {
         let root = folder.path().join(format!("{seed}"));
         begin(&root);
         let before = files(&root);
-        // Cut off while the new logs are written.
+        // Interrupted while the new logs are written.
         fs::create_dir_all(root.join(OPEN).join("shard-01")).unwrap();
         fs::write(root.join(OPEN).join("shard-01/urls"), "half").unwrap();
         finish_move(&root).unwrap();
         assert_eq!(files(&root), before);
         write_only(&root, 3, 2);
         assert!(is_unsettled(&root));
-        // Cut off while they are put into their places: each step may be done or not, up to some step.
+        // Interrupted while they are put into place: each step may be done or not, up to some step.
         let steps: [(&str, &str); 9] = [
             ("shard-00/journal", ""),
             ("shard-01/journal", ""),
@@ -169,7 +169,7 @@ fn broken_off_anywhere() {
     }
 }
 
-/// What could not be read stays beside the new logs.
+/// Files that could not be read stay next to the new logs.
 #[test]
 fn damaged_logs_are_kept() {
     let folder = TempFolder::new("damaged");
@@ -188,8 +188,8 @@ fn damaged_logs_are_kept() {
     assert_eq!(fs::read(root.join("shard-01/urls.damaged")).unwrap(), bytes);
 }
 
-/// A crawl of two shards, of which the second has nothing. It is levelled out twice; wherever the process ends in between, it is as before
-/// or as after.
+/// A crawl of two shards; the second has nothing. It is balanced twice. Wherever the process ends in between, the
+/// crawl is in the state before or after.
 #[test]
 fn sites_move_with_their_urls_and_stay_moved() {
     let folder = TempFolder::new("levelled");
@@ -231,7 +231,7 @@ fn sites_move_with_their_urls_and_stay_moved() {
         let home = changed.partition.home_of(site);
         assert_eq!((home == 1, moved.get(&**site)), (moved.contains_key(&**site), (home == 1).then_some(&1)), "{site}");
     }
-    // What is level stays, and nothing is written.
+    // Balanced shards stay as they are, and nothing is written.
     let files_then = files(&root);
     let again = run(&root, &held, &mut held.clone(), &change).unwrap();
     assert!(again.is_fruitless && again.notes[0].starts_with("balance: no site moves"), "{:?}", again.notes);
@@ -254,7 +254,7 @@ fn sites_move_with_their_urls_and_stay_moved() {
         finish_move(&cut).unwrap();
         assert_eq!(files(&cut), files_then, "{done} files were in their places");
     }
-    // Of another number of shards no site is moved, and the list goes.
+    // With another number of shards no site is moved, and the list is removed.
     let mut three = Manifest { shards: 3, moved_sites: 0, ..held.clone() };
     let change = Change { partition: &Partition::by_site(3), levels: None };
     run(&root, &held, &mut three, &change).unwrap();

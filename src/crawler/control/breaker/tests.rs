@@ -1,4 +1,4 @@
-//! The breaker: what opens it, what does not, and how it finds that an outage is over.
+//! The breaker: what opens it, what does not, and how it detects that an outage has ended.
 
 use super::*;
 use ringcrawl_brain::shard::Witness;
@@ -9,7 +9,7 @@ impl BreakerDecision {
     }
 }
 
-/// A breaker with a clock, and what its shards say.
+/// A breaker with a clock, and the reports of its shards.
 struct Bed {
     breaker: Breaker,
     now: Instant,
@@ -39,7 +39,7 @@ impl Bed {
         Bed { breaker, now: Instant::ZERO, reports: vec![NOTHING; 2], has_route: true }
     }
 
-    /// Looks after so many milliseconds.
+    /// Looks after this many milliseconds.
     fn look(&mut self, millis: u64, ends: &[SiteEnd]) -> BreakerDecision {
         self.now = self.now + Duration::from_millis(millis);
         let view = NetworkView { reports: &self.reports, ends, has_route: self.has_route };
@@ -68,7 +68,7 @@ fn name_servers_that_are_silent_from_the_start_are_an_outage_and_one_that_answer
     bed.look(4_400, &[]);
     bed.hold(true);
     assert_eq!((bed.look(999, &[]).probes[0], bed.cause()), (None, None));
-    // Each server is asked, and once more.
+    // Each server is queried, and then again.
     assert_eq!(bed.look(1, &[]).probes[0].map(|(_, kind)| kind), Some(ProbeKind::Names));
     assert_eq!(bed.look(2_999, &[]).probes[0], None);
     assert_eq!(bed.look(1, &[]).probes[0].map(|(_, kind)| kind), Some(ProbeKind::Names));
@@ -83,7 +83,7 @@ fn name_servers_that_are_silent_from_the_start_are_an_outage_and_one_that_answer
         probes.extend(ruling.probes[0].map(|(_, kind)| (second, kind)));
     }
     assert_eq!(probes, [1, 3, 7, 11, 15].map(|second| (second, ProbeKind::Names)));
-    // A site that answers says nothing of names, but that it can be asked.
+    // An answer from a site says nothing about names, except that it can be fetched.
     assert!(bed.look(100, &bed.ends(0..1, SiteReply::Answered)).is_down());
     bed.reports[0].dns_heard = 1;
     assert!(!bed.look(100, &[]).is_down());
@@ -106,7 +106,7 @@ fn a_name_that_nobody_answers_for_counts_where_a_server_does() {
     assert!(cleared.sites >= held && cleared.names >= held && bed.cause().is_none());
 }
 
-/// A seed that is dead, and no other: it is tried and given up.
+/// A single seed, which is dead: it is tried and given up.
 #[test]
 fn dead_sites_alone_are_no_outage() {
     for names_are_used in [true, false] {
@@ -122,7 +122,7 @@ fn dead_sites_alone_are_no_outage() {
         assert_eq!(ruling.cleared.sites >= held, !names_are_used);
         bed.reports[1].dns_heard *= 2;
         assert!(bed.look(50, &[]).cleared.sites >= held && bed.cause().is_none());
-        // Without a route nobody can tell; without one from the start there is none to lose.
+        // Without a route there is no verdict; without one from the start there is none to lose.
         bed.has_route = false;
         bed.hold(false);
         bed.look(1_000, &[]);
@@ -143,21 +143,21 @@ fn sites_that_answered_and_fail_together_are_an_outage() {
     bed.look(10_000, &bed.ends(0..40, SiteReply::Answered));
     bed.look(100, &bed.ends(0..13, SiteReply::FellSilent));
     bed.hold(false);
-    // Two more are alive, and three would have to be.
+    // Two more are alive, but it takes three.
     let ruling = bed.look(1_500, &bed.ends(13..15, SiteReply::Answered));
     assert_eq!(
         (ruling.is_down(), ruling.probes[0], ruling.cleared.sites < bed.reports[1].held_since),
         (false, None, true)
     );
     bed.look(100, &bed.ends(20..34, SiteReply::FellSilent));
-    // Others are asked, and are silent, too.
+    // Others are fetched, and are silent, too.
     assert!(!bed.look(3_900, &bed.ends(34..36, SiteReply::FellSilent)).is_down());
     bed.look(100, &bed.ends(36..37, SiteReply::FellSilent));
     assert_eq!(bed.cause(), Some(Cause::Sites { failed: 16, of: 16 }));
     let outage = bed.breaker.outage().expect("one");
     assert_eq!(outage.describe(bed.now), "the network has been down for 4 s: 16 of the last 16 sites failed");
     bed.reports[1].held_since = Instant::NEVER;
-    // One that was asked before it, and is answered now.
+    // A site that was asked before it, and answers now.
     let before = SiteEnd { witness: witness(7), began: bed.now - Duration::from_millis(1), reply: SiteReply::Answered };
     assert!(bed.look(10, &[before]).is_down());
     // Three things at a time, by each shard that has work in turn.
@@ -168,7 +168,7 @@ fn sites_that_answered_and_fail_together_are_an_outage() {
     let probes: Vec<_> = (0..61).flat_map(|_| bed.look(1_000, &[]).probes).flatten().collect();
     assert_eq!(probes, [job(0); 2 * 3]);
     assert!(!bed.look(0, &bed.ends(3..4, SiteReply::Answered)).is_down());
-    // Those that failed then say nothing of now.
+    // Sites that failed then say nothing about now.
     assert!(!bed.look(10, &bed.ends(3..4, SiteReply::FellSilent)).is_down());
 }
 
@@ -191,7 +191,8 @@ fn a_proxy_that_is_gone_is_an_outage() {
     assert!(!bed.look(0, &bed.ends(0..1, SiteReply::Answered)).is_down());
 }
 
-/// Three others that answer later are enough, with many sites; and it counts at the latest after `outage.hold_max`.
+/// With many sites, three others that answer later are enough; and the failure counts at the latest after
+/// `outage.hold_max`.
 #[test]
 fn a_failure_among_living_sites_counts_soon() {
     let mut bed = Bed::new(|_| ());
@@ -212,7 +213,7 @@ fn a_failure_among_living_sites_counts_soon() {
     assert!(slow.look(10, &[]).cleared.sites >= held);
 }
 
-/// Who waits for the breaker's next look waits for what it says.
+/// Callers that wait for the breaker's next look wait for its result.
 #[test]
 fn looks_are_due_while_something_is_held() {
     let mut bed = Bed::new(|_| ());
@@ -232,7 +233,7 @@ fn looks_are_due_while_something_is_held() {
     panic!("no outage was seen");
 }
 
-/// An answer that came with the look at which it was waited for no longer.
+/// An answer that arrived with the look that would have given up on it.
 #[test]
 fn an_answer_at_the_last_moment_is_one() {
     let mut bed = Bed::new(|_| ());
@@ -264,9 +265,9 @@ fn an_outage_that_begins_again_soon_goes_on() {
     assert_eq!((again.since, again.is_again, first.is_again), (first.since, true, false));
     assert!(again.interval > PROBE_FIRST * 8, "{again:?}");
     assert_eq!(bed.breaker.outages(bed.now).0, 1);
-    // Something has answered between them.
+    // A site answered between them.
     assert!((0..99).all(|_| !bed.look(1_000, &[]).gives_up) && bed.look(1_000, &[]).gives_up);
-    // Long afterwards it is another one.
+    // Much later it is another outage.
     assert!(!bed.look(100, &bed.ends(0..1, SiteReply::Answered)).is_down());
     bed.look(60_000, &[]);
     fail(&mut bed);
@@ -274,7 +275,7 @@ fn an_outage_that_begins_again_soon_goes_on() {
     assert_eq!((next.is_again, next.interval, bed.breaker.outages(bed.now).0), (false, PROBE_FIRST, 2));
 }
 
-/// Two live and the others have stopped for good: in the end that is no outage.
+/// Two live and the others have stopped for good: eventually this is no outage.
 #[test]
 fn sites_that_fail_after_each_outage_fail_by_themselves() {
     let mut bed = Bed::new(|_| ());
@@ -296,14 +297,14 @@ fn sites_that_fail_after_each_outage_fail_by_themselves() {
         bed.reports[1].held_since = Instant::NEVER;
     }
     assert_eq!(outages, 3);
-    // Who has answered is believed again.
+    // A site that has answered is trusted again.
     bed.look(5_000, &bed.ends(0..14, SiteReply::Answered));
     bed.look(5_000, &bed.ends(0..14, SiteReply::FellSilent));
     bed.look(20_000, &[]);
     assert_eq!(bed.cause(), Some(Cause::Sites { failed: 14, of: 16 }));
 }
 
-/// Sixty fall silent at once, again and again, while the web goes on: each time some other site answers.
+/// Sixty fall silent at once, repeatedly, while the web stays up: each time some other site answers.
 #[test]
 fn one_answer_says_that_it_is_not_the_network() {
     let mut bed = Bed::new(|_| ());
@@ -312,7 +313,7 @@ fn one_answer_says_that_it_is_not_the_network() {
     for _ in 0..20 {
         for second in 0..20 {
             bed.look(900, &bed.ends(0..60, SiteReply::FellSilent));
-            // The last one that was there before they were: it may have been answered before the network went.
+            // The last site asked before they were: it may have been answered before the network failed.
             let before =
                 SiteEnd { began: bed.now - Duration::from_secs(1), ..bed.ends(99..100, SiteReply::Answered)[0] };
             assert!(!bed.look(50, if second == 0 { std::slice::from_ref(&before) } else { &[] }).is_down());
@@ -328,7 +329,7 @@ fn without_a_default_route_a_site_that_answers_tells() {
     let mut bed = Bed { has_route: false, ..Bed::new(|_| ()) };
     bed.reports[1].dns_heard = 1;
     bed.look(1_000, &[]);
-    // It came after the first look.
+    // The route appeared after the first look.
     bed.has_route = true;
     bed.look(1_000, &[]);
     bed.has_route = false;
@@ -338,13 +339,13 @@ fn without_a_default_route_a_site_that_answers_tells() {
     bed.reports[1].held_since = Instant::NEVER;
     assert_eq!(bed.look(1_000, &[]).probes[0].map(|(_, kind)| kind), Some(ProbeKind::Job));
     assert!(!bed.look(100, &bed.ends(0..1, SiteReply::Answered)).is_down());
-    // There are other routes, then.
+    // So there are other routes.
     bed.hold(false);
     bed.look(2_000, &[]);
     assert_eq!(bed.cause(), None);
 }
 
-/// As many must live as have to answer until a failure counts.
+/// As many must live as have to answer before a failure counts.
 #[test]
 fn few_are_fewer_than_could_clear_a_failure() {
     let mut bed = Bed::new(|config| config.outage.sites_failed = 8);
@@ -355,13 +356,13 @@ fn few_are_fewer_than_could_clear_a_failure() {
     assert!(bed.look(1, &bed.ends(0..1, SiteReply::Answered)).cleared.sites >= held);
 }
 
-/// What the configuration's rule says of `outage.hold_max`.
+/// The configuration's rule for `outage.hold_max`.
 #[test]
 fn name_servers_are_found_silent_within_what_the_rule_allows() {
     assert_eq!(SUSPICION + NAME_SLACK, ringcrawl_config::NAMES_SLACK);
 }
 
-/// Who reads it looks for the resolver's upstream, and not for the resolver.
+/// The message sends the operator to the resolver's upstream, not to the resolver.
 #[test]
 fn name_servers_that_live_and_know_nothing_are_told_from_silent_ones() {
     let mut bed = Bed::new(|_| ());
@@ -393,12 +394,12 @@ fn names_alone_are_out_of_reach_while_sites_answer() {
         let reach = [bed.look(100, &[]).out_of_reach, bed.look(100, &ends).out_of_reach];
         assert_eq!(reach[0], if answers_early { OutOfReach::Names } else { OutOfReach::All });
         assert_eq!(reach[1], OutOfReach::Names);
-        // One that fails counts as always, where another answers.
+        // A site that fails counts as always, where another answers.
         bed.hold(false);
         let held = bed.now;
         bed.look(1_000, &[]);
         assert!(bed.look(1_000, &bed.ends(0..1, SiteReply::Answered)).cleared.sites >= held);
-        // The crawl does not end for it.
+        // The crawl does not end because of it.
         for _ in 0..700 {
             let ruling = bed.look(1_000, &bed.ends(0..1, SiteReply::Answered));
             assert_eq!((ruling.out_of_reach, ruling.gives_up), (OutOfReach::Names, false));
@@ -421,7 +422,7 @@ fn names_alone_are_out_of_reach_while_sites_answer() {
         assert!(matches!(bed.cause(), Some(Cause::Sites { .. })));
         bed.look(1_000, &bed.ends(0..1, SiteReply::Answered));
         assert_eq!((bed.cause(), bed.breaker.outages(bed.now).0), (None, 1));
-        // Soon nothing answers again: what a site said between the two says nothing of now.
+        // Soon nothing answers again: a site's answer between the two says nothing about now.
         bed.hold(true);
         bed.reports[1].dns_failed += 3;
         (0..9).for_each(|_| _ = bed.look(1_000, &[]));

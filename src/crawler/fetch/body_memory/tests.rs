@@ -1,4 +1,4 @@
-//! Memory of bodies: who waits, who is cut.
+//! Memory of bodies: which fetches wait, which are cut.
 
 use super::*;
 use ringcrawl_ring::{Runtime, spawn, turn};
@@ -84,7 +84,7 @@ fn where_nothing_moves_the_largest_is_cut() {
         let mut tasks = Vec::new();
         for (hold, bytes) in holds {
             assert!(hold.grow(FREE + bytes, || false).await);
-            // It reads, and nothing comes.
+            // It reads, and nothing arrives.
             tasks.push(spawn(async move { hold.unless_cut(std::future::pending::<()>()).await }));
         }
         let late = memory.hold(false);
@@ -107,7 +107,7 @@ fn where_nothing_moves_the_largest_is_cut() {
 fn those_who_hold_a_little_each_are_cut_many_at_once() {
     Runtime::new(8).expect("io_uring").block_on(async {
         let memory = BodyMemory::new(16 << 20);
-        // As handshakes with long chains do, of which nothing more comes.
+        // As handshakes with long chains do, from which nothing more arrives.
         let holders: Vec<_> = (0..157).map(|_| memory.hold(false)).collect();
         assert!(holders.iter().all(|hold| hold.has(FREE + (104 << 10))));
         let honest: Vec<_> = (0..100).map(|_| memory.hold(false)).collect();
@@ -131,7 +131,7 @@ fn those_who_hold_a_little_each_are_cut_many_at_once() {
         let is_cut = |hold: &BodyHold| memory.shared.account.borrow().held[hold.place()].state == State::Cut;
         let (cut, rest): (Vec<_>, Vec<_>) = holders.into_iter().partition(is_cut);
         drop(cut);
-        // They ask again, and stand behind.
+        // They ask again, and go to the end of the queue.
         let again = spawn({
             let hold = memory.hold(false);
             async move { hold.grow(FREE + (120 << 10), || false).await }
@@ -145,7 +145,7 @@ fn those_who_hold_a_little_each_are_cut_many_at_once() {
         drop(rest);
     });
 }
-/// What comes back since it was cut shows nothing of how the others get on.
+/// Memory that comes back because of a cut says nothing about the progress of the others.
 #[test]
 fn a_cut_body_does_not_count_as_movement() {
     Runtime::new(8).expect("io_uring").block_on(async {
@@ -169,7 +169,7 @@ fn a_cut_body_does_not_count_as_movement() {
         assert!(waiting.await.expect("a task"));
     });
 }
-/// A stranger holds the quarter of the small ones, drips, and closes one now and then, so that something moves.
+/// A stranger holds the quarter for small fetches, drips, and closes one now and then, so that something moves.
 #[test]
 fn who_closes_one_now_and_then_holds_nobody_up() {
     Runtime::new(8).expect("io_uring").block_on(async {

@@ -1,10 +1,10 @@
 //! Queries to name servers, on the shard's own thread: one question to one server, by hickory-resolver.
 //!
-//! Decides: nothing but how a query is sent: one UDP packet, and TCP for an answer that does not fit (RFC 7766). Which
-//! server is asked, when, and what an answer means for a name is decided in [`ringcrawl_brain::names`].
+//! Decides: only how a query is sent: one UDP packet, and TCP for an answer that does not fit (RFC 7766). Which
+//! server is queried, when, and what an answer means for a name is decided in [`ringcrawl_brain::names`].
 //! Invariants: a query ends within its `wait`.
-//! Limits: an alias whose end the server does not give is followed by hickory, a few steps, and a long answer is fetched
-//! over TCP: neither counts as a query of its own.
+//! Limits: if the server does not give the end of an alias, hickory follows it a few steps, and it fetches a long
+//! answer over TCP. Neither counts as a query of its own.
 
 mod resolver;
 #[cfg(test)]
@@ -32,9 +32,10 @@ type Client = hickory_resolver::Resolver<Wire>;
 
 /// The name servers of one shard.
 pub(super) struct NameServers {
-    /// Two clients for each, without EDNS and with it; none when neither the configuration nor the system names one.
+    /// Two clients for each, without EDNS and with it; none if neither the configuration nor the system names a
+    /// server.
     clients: Vec<[Client; 2]>,
-    /// Where they are, in words.
+    /// Their addresses, in words.
     names: Vec<String>,
 }
 
@@ -44,12 +45,12 @@ impl NameServers {
         Ok(NameServers { clients: clients(dns, &servers)?, names: servers.iter().map(name_of).collect() })
     }
 
-    /// How many there are.
+    /// The number of servers.
     pub(super) fn len(&self) -> usize {
         self.clients.len()
     }
 
-    /// Asks the server that `query` names. Words say what came instead of an answer, and from where.
+    /// Queries the server that `query` names. The text says what arrived instead of an answer, and from where.
     pub(super) async fn ask(&self, query: &DnsQuery) -> (DnsAnswer, Option<String>) {
         let record_type = match query.family {
             Family::V4 => RecordType::A,
@@ -61,7 +62,7 @@ impl NameServers {
         };
         let client = if query.with_edns { edns } else { plain };
         name.set_fqdn(true);
-        // The resolver's sockets are the runtime's, not the ring's.
+        // The resolver's sockets belong to the runtime, not to the ring.
         let _outside = ring::Outside::new();
         match tokio::time::timeout(query.wait, client.lookup(name, record_type)).await {
             Ok(Ok(lookup)) => (addrs_of(lookup.answers()), None),
@@ -91,18 +92,18 @@ impl NameServers {
     }
 }
 
-/// The name of a code in RFC 1035 section 4.1.1 and its successors, as tools write it: SERVFAIL.
+/// The name of a code in RFC 1035 section 4.1.1 and its successors, in the usual form: SERVFAIL.
 fn mnemonic(code: ResponseCode) -> String {
     format!("{code:?}").to_uppercase()
 }
 
-/// Where a server is.
+/// The address of a server.
 fn name_of(server: &NameServerConfig) -> String {
     let port = server.connections.first().map_or(53, |connection| connection.port);
     std::net::SocketAddr::new(server.ip, port).to_string()
 }
 
-/// Addresses of an answer, and how long they hold.
+/// Addresses of an answer, and how long they are valid.
 fn addrs_of(records: &[hickory_resolver::proto::rr::Record]) -> DnsAnswer {
     let mut addrs = Vec::new();
     let (mut ttl_seconds, mut aliases) = (u32::MAX, String::new());
@@ -116,7 +117,7 @@ fn addrs_of(records: &[hickory_resolver::proto::rr::Record]) -> DnsAnswer {
             }
             _ => {}
         }
-        // An alias on the way may expire before the address at its end.
+        // An alias along the way may expire before the address at its end.
         ttl_seconds = ttl_seconds.min(record.ttl);
     }
     addrs.truncate(ADDRS_MAX);
@@ -124,15 +125,15 @@ fn addrs_of(records: &[hickory_resolver::proto::rr::Record]) -> DnsAnswer {
     if addrs.is_empty() { DnsAnswer::None(None) } else { DnsAnswer::Addrs(addrs, seconds(ttl_seconds), aliases) }
 }
 
-/// Aliases of a name that are told, in bytes.
+/// Limit on the aliases of a name that are reported, in bytes.
 const ALIASES_BYTES_MAX: usize = 1_024;
 
 fn meaning(error: &NetError) -> DnsAnswer {
     match error {
         NetError::Dns(DnsError::NoRecordsFound(NoRecords { response_code, negative_ttl, soa, ns, .. })) => {
             match response_code {
-                // It names other servers, as who does not know the name does (RFC 2308 section 2.2, "referral"; RFC 4074
-                // section 4.5).
+                // It names other servers, as a server that does not know the name does (RFC 2308 section 2.2,
+                // "referral"; RFC 4074 section 4.5).
                 ResponseCode::NoError if ns.is_some() && soa.is_none() => DnsAnswer::Error,
                 ResponseCode::NoError => DnsAnswer::None(negative_ttl.map(seconds)),
                 ResponseCode::NXDomain => DnsAnswer::NoName(negative_ttl.map(seconds)),
@@ -145,30 +146,30 @@ fn meaning(error: &NetError) -> DnsAnswer {
             _ => DnsAnswer::Error,
         },
         NetError::Timeout => DnsAnswer::Silent,
-        // No socket, no way to it, or it closed the connection.
+        // No socket, no route to it, or it closed the connection.
         NetError::Io(_) | NetError::NoConnections | NetError::Busy => DnsAnswer::Unreachable,
         _ => DnsAnswer::Error,
     }
 }
 
-/// A time to live; one with the highest bit set is none (RFC 2181 section 8).
+/// A time to live; one with the highest bit set counts as zero (RFC 2181 section 8).
 fn seconds(ttl: u32) -> Duration {
     Duration::from_secs(if ttl > i32::MAX as u32 { 0 } else { u64::from(ttl) })
 }
 
-/// The servers that are configured, or those of the system.
+/// The configured servers, or those of the system.
 fn servers(dns: &Dns) -> Vec<NameServerConfig> {
     if !dns.servers.is_empty() {
         return dns.servers.iter().map(|server| name_server(*server)).collect();
     }
     match system_conf::read_system_conf() {
         Ok((config, _)) => config.name_servers().to_vec(),
-        // A crawl of literal addresses and `dns.hosts` alone needs no server.
+        // A crawl of only literal addresses and `dns.hosts` needs no server.
         Err(_) => Vec::new(),
     }
 }
 
-/// Clients for each server: which of them is asked, and how, is decided in [`ringcrawl_brain::names`].
+/// Clients for each server: which of them is queried, and how, is decided in [`ringcrawl_brain::names`].
 fn clients(dns: &Dns, servers: &[NameServerConfig]) -> Result<Vec<[Client; 2]>, HandsError> {
     let client = |server: &NameServerConfig, with_edns| {
         let config = ResolverConfig::from_name_servers(vec![server.clone()]);
@@ -193,10 +194,10 @@ fn options(options: &mut ResolverOpts, dns: &Dns) {
     options.ndots = 0;
     options.cache_size = 0;
     options.use_hosts_file = ResolveHosts::Never;
-    // Who is asked again, and when, is decided here.
+    // Which server is queried again, and when, is decided in ringcrawl.
     options.attempts = 0;
     options.num_concurrent_reqs = 1;
     options.timeout = dns.timeout;
-    // The bound is ours; hickory's own must not be met first.
+    // The limit is ours; hickory's own must not apply first.
     options.max_active_requests = dns.in_flight_max.saturating_mul(4).max(256);
 }

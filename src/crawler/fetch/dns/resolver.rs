@@ -1,4 +1,4 @@
-//! Lookups carried out by real hands, one name at a time: for tests that want an answer and no shard.
+//! Lookups carried out by real hands, one name at a time: for tests that need an answer but no shard.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -11,23 +11,24 @@ use ringcrawl_brain::outcome::Outcome;
 use ringcrawl_config::Config;
 use ringcrawl_ring as ring;
 
-/// What a shard does with names, without the shard.
+/// A shard's name lookups, without the shard.
 pub struct Resolver {
     lookups: RefCell<Lookups>,
     hands: Rc<Hands>,
     next_id: Cell<u64>,
-    /// Lookups that are over, and whose callers have not seen it.
+    /// Finished lookups whose callers have not seen the result.
     over: RefCell<HashMap<u64, Outcome>>,
 }
 
 impl Resolver {
-    /// One of `shards` that share `dns.rate_max`.
+    /// The resolver of one of `shards` shards that share `dns.rate_max`.
     pub fn new(config: &Config, hands: Rc<Hands>, shards: u16) -> Resolver {
         let lookups = RefCell::new(Lookups::new(config, shards, hands.name_servers()));
         Resolver { lookups, hands, next_id: Cell::new(1), over: RefCell::default() }
     }
 
-    /// Looks a host up, as [`Lookups::start`] does. Several may be in flight: whoever is free sends what is due.
+    /// Looks a host up, as [`Lookups::start`] does. Several may be in flight: any idle one sends the queries that are
+    /// due.
     pub async fn resolve(&self, host: &str, both_families: bool) -> Outcome {
         let id = self.next_id.replace(self.next_id.get() + 1);
         let known = self.lookups.borrow_mut().start(ring::now(), id, host, both_families);

@@ -1,4 +1,4 @@
-//! Lookups and queries together, against real name servers on loopback: silent ones, ones that refuse, ones that lie.
+//! Lookups and queries together, against real name servers on loopback: silent ones, refusing ones, lying ones.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::rc::Rc;
@@ -24,7 +24,7 @@ fn resolver(dns: &Dns, shards: u16) -> Rc<Resolver> {
     Rc::new(Resolver::new(&config, hands, shards))
 }
 
-/// A name server that answers with what `answer` makes of the question, or not at all.
+/// A name server that answers with the result of `answer` for the question, or not at all.
 fn server(
     mut answer: impl FnMut(Message, &str, RecordType) -> Option<Vec<u8>> + Send + 'static,
 ) -> (SocketAddr, Arc<AtomicUsize>) {
@@ -35,7 +35,7 @@ fn server(
     })
 }
 
-/// A name server that answers with what `answer` makes of the query, or not at all.
+/// A name server that answers with the result of `answer` for the query, or not at all.
 fn server_of_queries(
     mut answer: impl FnMut(Message) -> Option<Vec<u8>> + Send + 'static,
 ) -> (SocketAddr, Arc<AtomicUsize>) {
@@ -77,7 +77,7 @@ fn six(of: &str, ttl: u32, last: u16) -> Record {
     Record::from_rdata(name(of), ttl, RData::AAAA(rdata::AAAA::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, last)))
 }
 
-/// How long a denial holds: the lesser of the record's time and its last field (RFC 2308 section 5).
+/// How long a denial is valid: the lesser of the record's time and its last field (RFC 2308 section 5).
 fn soa(ttl: u32, minimum: u32) -> Record {
     let soa = rdata::SOA::new(name("ns.test."), name("root.test."), 1, 3_600, 600, 86_400, minimum);
     Record::from_rdata(name("test."), ttl, RData::SOA(soa))
@@ -99,7 +99,7 @@ fn resolved(addrs: &[&str], seconds: u64) -> Outcome {
     Outcome::Resolved { addrs, ttl: Duration::from_secs(seconds), is_half: false, alias: None }
 }
 
-/// Addresses of one family, where no server told of the other one.
+/// Addresses of one family, where no server answered for the other one.
 fn half(addrs: &[&str], seconds: u64) -> Outcome {
     match resolved(addrs, seconds) {
         Outcome::Resolved { addrs, ttl, .. } => Outcome::Resolved { addrs, ttl, is_half: true, alias: None },
@@ -107,7 +107,7 @@ fn half(addrs: &[&str], seconds: u64) -> Outcome {
     }
 }
 
-/// The outcome with its time in whole seconds: an answer ages while the other family is asked for.
+/// The outcome with its time in whole seconds: an answer ages while the other family is queried.
 fn in_seconds(outcome: Outcome) -> Outcome {
     let whole = |ttl: Duration| Duration::from_secs(ttl.as_secs_f64().round() as u64);
     match outcome {
@@ -153,7 +153,7 @@ fn an_error_brings_the_next_server_and_no_second_question() {
         for number in 0..20 {
             assert_eq!(resolver.resolve(&format!("h{number}.test"), false).await, resolved(&["192.0.2.1"], 300));
         }
-        // SERVFAIL is the name's fault as far as anyone knows: the first is asked first each time, once without EDNS.
+        // SERVFAIL may be the name's fault: the first server is queried first each time, once without EDNS.
         assert_eq!(counts(), [21, 20]);
         assert_eq!(resolver.resolve("bad.test", false).await, Outcome::Failed(Failure::DnsFailed));
         assert_eq!(counts(), [23, 22], "once for each family");
@@ -178,7 +178,7 @@ fn silence_is_waited_for_three_times_and_no_longer_than_the_timeout() {
     });
 }
 
-/// As a forwarder without anybody to ask that has one address in a file of its own.
+/// As a forwarder without an upstream that has one address in a file of its own.
 #[test]
 fn a_family_that_nobody_tells_of_does_not_hide_the_other() {
     let (addr, asked) = server(|mut message, of, record_type| match (of, record_type) {
@@ -197,7 +197,7 @@ fn a_family_that_nobody_tells_of_does_not_hide_the_other() {
         assert_eq!(asked.load(Ordering::SeqCst), 3, "once without EDNS");
         assert_eq!(in_seconds(resolver.resolve("deaf.test", false).await), resolved(&[six], 300));
         assert_eq!(in_seconds(resolver.resolve("both.test", true).await), half(&[six], 60), "no longer than any must");
-        // A denial that is no answer to a question for A records is none (RFC 4074 section 4.2).
+        // A denial that does not answer the question for A records is no denial (RFC 4074 section 4.2).
         assert_eq!(resolver.resolve("nx.test", false).await, Outcome::Failed(Failure::DnsFailed));
         assert_eq!(resolver.resolve("none.test", false).await, Outcome::Failed(Failure::DnsFailed));
     });
@@ -206,7 +206,8 @@ fn a_family_that_nobody_tells_of_does_not_hide_the_other() {
     });
 }
 
-/// What a server says to a query with EDNS, and to any other query the truth (RFC 6891 section 6.2.2 and 7).
+/// A server with this answer to a query with EDNS, and with the truth to any other query (RFC 6891 section 6.2.2 and
+/// 7).
 fn without_edns_only(says: Option<ResponseCode>, with_opt: bool) -> (SocketAddr, Arc<AtomicUsize>) {
     server_of_queries(move |query| {
         let (edns, of) = (query.edns.clone(), query.queries[0].name().to_ascii());
@@ -249,7 +250,7 @@ fn a_server_that_does_not_take_edns_is_asked_without() {
                 }
                 // Twice both ways: then it is known.
                 assert_eq!(asked.load(Ordering::SeqCst) - before, 22, "{says:?}, {count} servers");
-                // A silent one has its second try after the others.
+                // A silent server gets its second try after the others.
                 let of_others = if says.is_none() { 2 * (count as u64 - 1) } else { 0 };
                 assert_eq!(resolver.queries(), 22 + of_others, "{says:?}, {count} servers");
             });
@@ -257,7 +258,7 @@ fn a_server_that_does_not_take_edns_is_asked_without() {
     }
 }
 
-/// A server that speaks EDNS, and one packet in ten is lost: it goes on being asked with EDNS.
+/// A server that speaks EDNS, with one packet in ten lost: it is still queried with EDNS.
 #[test]
 fn a_lost_packet_does_not_turn_edns_off() {
     let mut seen = 0;
@@ -278,7 +279,7 @@ fn a_lost_packet_does_not_turn_edns_off() {
     });
 }
 
-/// RFC 4074's list: what is wrong with answers for AAAA records hides no A record, in either order.
+/// RFC 4074's list: faulty answers for AAAA records hide no A record, in either order.
 #[test]
 fn misbehaviour_for_aaaa_records_does_not_hide_the_others() {
     let (addr, _) = server_of_queries(|query| {
@@ -336,7 +337,7 @@ fn misbehaviour_for_aaaa_records_does_not_hide_the_others() {
     }
 }
 
-/// Who names other servers does not know the name, and denies it by no word (RFC 2308 section 2.2).
+/// A server that refers to other servers does not know the name, and this is no denial (RFC 2308 section 2.2).
 #[test]
 fn a_referral_is_no_denial() {
     let (lame, _) = server(|mut message, _, _| {
@@ -397,7 +398,7 @@ fn families_are_asked_for_as_configured() {
         (Families::Ipv4First, "both.test", false, resolved(&one, 100), 1),
         (Families::Ipv4First, "both.test", true, resolved(&["192.0.2.1", "2001:db8::1"], 80), 2),
         (Families::Ipv4First, "six.test", false, resolved(&["2001:db8::2"], 90), 2),
-        // Half an answer holds no longer than any must.
+        // Half an answer is valid no longer than any answer must be.
         (Families::Ipv4First, "half.test", true, half(&["192.0.2.3"], 60), 2),
         (Families::Ipv4First, "none.test", false, no_address(500), 2),
         (Families::Ipv6First, "both.test", false, resolved(&two, 80), 1),
@@ -444,9 +445,9 @@ fn the_pace_holds_queries_back() {
     });
 }
 
-/// An answer that someone who means harm could send: broken bits, cut ends, counts that lie, names in circles.
+/// An answer that an attacker could send: flipped bits, truncated ends, false counts, cyclic names.
 fn spoilt(rng: &mut Rng, mut message: Message) -> Vec<u8> {
-    // It may be an alias of an earlier answer: no text that could be read back.
+    // It may be an alias of an earlier answer: text that could not be read back.
     let of = message.queries.first().map(|question| question.name().clone()).expect("a question");
     match rng.below(4) {
         0 => drop(message.add_authority(soa(rng.next() as u32, rng.next() as u32))),
@@ -462,13 +463,13 @@ fn spoilt(rng: &mut Rng, mut message: Message) -> Vec<u8> {
     }
     message.metadata.response_code = ResponseCode::from(0, rng.below(12) as u8 * rng.below(2) as u8);
     let mut bytes = message.to_vec().expect("encode");
-    // Behind the identifier, so that it is taken for the answer.
+    // After the identifier, so that it is accepted as the answer.
     let spoils = if rng.percent(30) { 0 } else { rng.below(6) };
     for _ in 0..spoils {
         let place = 2 + rng.below(bytes.len() as u64 - 2) as usize;
         match rng.below(4) {
             0 => bytes[place] = rng.next() as u8,
-            // A pointer to somewhere (RFC 1035 section 4.1.4), itself perhaps.
+            // A pointer to any place (RFC 1035 section 4.1.4), perhaps itself.
             1 if place + 1 < bytes.len() => {
                 bytes[place] = 0xc0;
                 bytes[place + 1] = rng.below(bytes.len() as u64) as u8;

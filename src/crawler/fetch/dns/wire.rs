@@ -1,9 +1,9 @@
-//! hickory's sockets and background tasks, as the crawl wants them.
+//! hickory's sockets and background tasks, as the crawl needs them.
 //!
-//! Decides: hickory sends and receives in tasks of its own, beside the fetch that asks; they are spawned through this
-//! provider, so that their CPU time is counted as `Stage::Dns` and not as the runtime's. A query over UDP is one packet:
-//! hickory by itself would send it up to three times, of which the rate cap would know nothing; who asks again, and
-//! whom, is decided in `names`.
+//! Decides: hickory sends and receives in tasks of its own, alongside the fetch that queries. They are spawned
+//! through this provider, so that their CPU time is counted as `Stage::Dns` and not as the runtime's. A query over
+//! UDP is one packet: by default hickory would send it up to three times, and the rate cap would not know. `names`
+//! decides which server is queried again.
 //! Leaves to others: everything else (hickory's own provider).
 
 use std::future::Future;
@@ -21,7 +21,7 @@ use hickory_resolver::{ConnectionProvider, PoolContext};
 use ringcrawl_base::stage::{self, Stage};
 use ringcrawl_base::time::Duration;
 
-/// Tokio with marks.
+/// Tokio with stage marks.
 #[derive(Clone, Default)]
 pub(super) struct MarkedTokio(TokioRuntimeProvider);
 
@@ -61,7 +61,7 @@ impl RuntimeProvider for MarkedTokio {
     }
 }
 
-/// Connections of one packet a query.
+/// Connections with one packet per query.
 #[derive(Clone, Default)]
 pub(super) struct Wire(MarkedTokio);
 

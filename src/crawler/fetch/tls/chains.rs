@@ -1,18 +1,19 @@
-//! Chains: which certificates are good, and which have been found so before.
+//! Chains: which certificates are valid, and which have been verified before.
 //!
 //! Decides: a chain that was verified is remembered by the SHA-256 of all its bytes, for the time in which every
-//! certificate of it that counted is valid. The host's name is compared each time and is no part of the memory: one
-//! chain serves many hosts (wildcards, shared hosting, CDNs), a crawl meets most hosts only a few times, and comparing
-//! a name costs a microsecond where verifying a chain costs some hundreds.
-//! What a server sends is a stranger's, and verifying tries each way from certificate to certificate: a chain of more
-//! than [`CERTIFICATES_MAX`] certificates or [`CHAIN_BYTES_MAX`] is refused before anything of it is verified, and so is
-//! one whose names leave more than [`STEPS_MAX`] steps to try. A chain that nobody trusted signed is remembered, too, for
-//! [`REFUSAL_SECS`]. Chains of the public web have two to five certificates, seldom more, in 3 to 8 KB.
-//! Invariants: a refusal that another time may undo is not remembered; every use is judged at its own time; the roots
-//! belong to the memory, so nothing is taken over from other roots or another policy; what is said of a chain is what
-//! `WebPkiServerVerifier` says (tests, random comparison).
+//! certificate of it that counted is valid. The host's name is compared each time and is not part of the cache. One
+//! chain serves many hosts (wildcards, shared hosting, CDNs), a crawl meets most hosts only a few times, and
+//! comparing a name takes a microsecond where verifying a chain takes some hundreds.
+//! A server's chain is untrusted input, and verification tries each path from certificate to certificate. So a chain
+//! of more than [`CERTIFICATES_MAX`] certificates or [`CHAIN_BYTES_MAX`] is refused before anything of it is
+//! verified, and so is one whose names leave more than [`STEPS_MAX`] steps to try. A chain without a trusted issuer
+//! is remembered, too, for [`REFUSAL_SECS`]. Chains of the public web have two to five certificates, seldom more, in
+//! 3 to 8 KB.
+//! Invariants: a refusal that another time may undo is not remembered. Every use is judged at its own time. The roots
+//! belong to the cache, so nothing is taken over from other roots or another policy. The verdict on a chain is that
+//! of `WebPkiServerVerifier` (tests, random comparison).
 //! Limits: `tls.chains_max` good chains, and as many bad ones up to [`REFUSALS_MAX`]; no revocation check.
-//! Leaves to others: the handshake's signature, which no memory can stand for (`verifier`).
+//! Leaves to others: the handshake's signature, which no cache can replace (`verifier`).
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,28 +30,28 @@ use super::validity::{Names, Validity};
 
 type Digest = [u8; digest::SHA256_OUTPUT_LEN];
 
-/// The roots, and the chains that were found to lead to one of them.
+/// The roots, and the chains that lead to one of them.
 pub(super) struct Chains {
     roots: RootCertStore,
     algorithms: WebPkiSupportedAlgorithms,
-    // rustls asks for what threads may share; it is one shard's, so nobody ever waits.
+    // rustls requires a type that threads may share; it belongs to one shard, so no thread ever waits.
     verified: Mutex<SecondChance<Digest, Validity>>,
     /// Chains without a trusted issuer, with the second in which they were refused.
     refused: Mutex<SecondChance<Digest, u64>>,
 }
 
-/// Certificates that a server may send, its own among them.
+/// Certificates that a server may send, including its own.
 pub(super) const CERTIFICATES_MAX: usize = 10;
-/// Bytes of all of them.
+/// Bytes of all of these together.
 pub(super) const CHAIN_BYTES_MAX: usize = 16 << 10;
-/// Steps from a certificate to one that has its issuer's name, over all ways.
+/// Steps from a certificate to one that has its issuer's name, over all paths.
 pub(super) const STEPS_MAX: usize = 12;
 /// How long a refusal is remembered.
 const REFUSAL_SECS: u64 = 600;
 /// Chains remembered as refused.
 const REFUSALS_MAX: usize = 4_096;
 
-/// More certificates, bytes or ways than a chain may have.
+/// More certificates, bytes or paths than a chain may have.
 #[derive(Debug, thiserror::Error)]
 #[error("the chain is too long or has too many ways")]
 pub(super) struct ChainTooLong;
@@ -72,8 +73,8 @@ impl Chains {
         }
     }
 
-    /// Whether a server that shows these certificates, `intermediates` as it sent them, may be taken for `name` at `now`.
-    /// What is said of one that may: whether its chain was remembered.
+    /// Whether a server that shows these certificates, `intermediates` as it sent them, may be taken for `name` at
+    /// `now`. If so, returns whether its chain was remembered.
     pub(super) fn judge(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -116,7 +117,7 @@ impl Chains {
     }
 }
 
-/// Whether a chain has no more certificates and bytes than one may.
+/// Whether a chain is within the limits on certificates and bytes.
 pub(super) fn measure(
     end_entity: &CertificateDer<'_>,
     intermediates: &[CertificateDer<'_>],
@@ -129,14 +130,14 @@ fn lock<V>(chains: &Mutex<SecondChance<Digest, V>>) -> MutexGuard<'_, SecondChan
     chains.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How many steps verifying may take by the names alone, counted up to one more than [`STEPS_MAX`]: no certificate comes
-/// twice on a way, and one whose names cannot be read is on none.
+/// How many steps verification may take by the names alone, counted up to one more than [`STEPS_MAX`]: no certificate
+/// occurs twice on a path, and one whose names cannot be read is on none.
 fn steps(end_entity: &[u8], intermediates: &[CertificateDer<'_>]) -> usize {
     let names: Vec<_> = intermediates.iter().filter_map(|certificate| Names::of(certificate)).collect();
     Names::of(end_entity).map_or(0, |end| steps_from(end, &names, 0, 0))
 }
 
-/// The steps with those from the certificate `from`, where `used` are on the way to it, a bit each.
+/// The steps plus those from the certificate `from`; `used` has a bit for each certificate on the path to it.
 fn steps_from(from: Names<'_>, all: &[Names<'_>], used: u32, mut steps: usize) -> usize {
     for (index, next) in all.iter().enumerate() {
         let bit = 1 << index;
@@ -156,7 +157,7 @@ impl fmt::Debug for Chains {
     }
 }
 
-/// Of all certificates with their lengths, so that no two chains are the same bytes.
+/// Over all certificates with their lengths, so that no two chains are the same bytes.
 fn digest(end_entity: &CertificateDer<'_>, intermediates: &[CertificateDer<'_>]) -> Digest {
     let mut context = digest::Context::new(&digest::SHA256);
     for certificate in std::iter::once(end_entity).chain(intermediates) {
@@ -168,9 +169,9 @@ fn digest(end_entity: &CertificateDer<'_>, intermediates: &[CertificateDer<'_>])
     bytes
 }
 
-/// When a chain that was verified at `now` is certainly good: servers send certificates that are no part of the way to a
-/// root, some of them expired long ago; the way leads over some of those that are valid now. `None` when one of them
-/// cannot be read, which might be on the way.
+/// When a chain that was verified at `now` is certainly valid. Servers send certificates that are not part of the
+/// path to a root, some of them expired long ago; the path uses some of those that are valid now. `None` if one that
+/// might be on the path cannot be read.
 fn common_validity(
     end_entity: &CertificateDer<'_>,
     intermediates: &[CertificateDer<'_>],

@@ -1,15 +1,15 @@
 //! What went wrong in TLS, as one of the crawler's failures.
 //!
-//! Decides: an alert is the server's own word for what is wrong (RFC 8446 section 6.2) and is believed. A server that
-//! chooses what was not offered is one that can nothing else.
-//! Limits: `handshake_failure` is what a server says for many reasons; that it found nothing in common is the commonest.
+//! Decides: an alert is the server's own report of what is wrong (RFC 8446 section 6.2) and is believed. A server
+//! that chooses what was not offered supports nothing else.
+//! Limits: servers send `handshake_failure` for many reasons; the most common is that they found nothing in common.
 
 use rustls::{AlertDescription as Alert, CertificateError as Wrong, Error, PeerIncompatible, PeerMisbehaved};
 
 use super::chains::ChainTooLong;
 use ringcrawl_base::Failure;
 
-/// What more is to be said of a failure whose name leaves it open: the fault of a certificate, or the server's alert.
+/// Details of a failure whose name leaves them open: the fault of a certificate, or the server's alert.
 pub(in crate::fetch) fn words_of(failure: Failure, error: &Error) -> Option<String> {
     let is_open = matches!(failure, Failure::TlsCertificate | Failure::TlsNothingCommon | Failure::TlsFailed);
     is_open.then(|| match error {
@@ -28,7 +28,7 @@ pub(in crate::fetch) fn words_of(failure: Failure, error: &Error) -> Option<Stri
             "it is not meant for servers".to_owned()
         }
         Error::NoCertificatesPresented => "there is none".to_owned(),
-        // Of webpki's own errors, some of which rustls has no name for.
+        // Webpki's own errors; rustls has no name for some of them.
         Error::InvalidCertificate(Wrong::Other(why)) => match why.0.to_string().as_str() {
             "CaUsedAsEndEntity" => {
                 "it is that of an authority (CA:TRUE), which no server may show as its own".to_owned()
@@ -40,7 +40,7 @@ pub(in crate::fetch) fn words_of(failure: Failure, error: &Error) -> Option<Stri
     })
 }
 
-/// The failure that a TLS error is.
+/// The crawler's failure for a TLS error.
 pub(in crate::fetch) fn failure_of(error: &Error) -> Failure {
     match error {
         Error::InvalidCertificate(Wrong::Expired | Wrong::ExpiredContext { .. }) => Failure::TlsExpired,

@@ -1,9 +1,9 @@
-//! A client's TLS without a socket: what it wants to say is collected, what arrives is opened.
+//! A client's TLS without a socket: output is collected, input is decrypted.
 //!
-//! Decides: what arrives is metered before TLS works on it (`meter`), and the plain bytes are passed on from where they
-//! lie. What a handshake brings beyond its first [`FREE_BYTES`] waits here until the caller has memory for what TLS makes of
-//! it, [`TIMES`] times as much. What TLS must not work on is an error like those of TLS itself: in the handshake that of a chain that is too long,
-//! behind it one without a name.
+//! Decides: input is metered before TLS processes it (`meter`), and the plain bytes are passed on from where they
+//! lie. What a handshake brings beyond its first [`FREE_BYTES`] waits here until the caller has memory for what TLS
+//! makes of it, [`TIMES`] times as much. Input that TLS must not process is an error like those of TLS itself: in the
+//! handshake that of a chain that is too long, after it one without a name.
 //! Limits: rustls takes a few KB at a time, or what is missing of a record.
 
 use std::io::{BufRead, Write};
@@ -13,28 +13,29 @@ use rustls::{ClientConnection, Error, HandshakeKind, ProtocolVersion};
 use super::chains::ChainTooLong;
 use super::meter::{Excess, HANDSHAKE_BYTES_MAX, Meter, RECORD_BYTES, RECORD_BYTES_TLS12};
 
-/// One connection's.
+/// The TLS of one connection.
 pub(in crate::fetch) struct Link {
     inner: ClientConnection,
     meter: Meter,
-    /// What the handshake may bring by now.
+    /// What the handshake may bring so far.
     allowed: usize,
-    /// What has come beyond that.
+    /// What has arrived beyond that.
     waiting: Vec<u8>,
 }
 
-/// Bytes of a handshake whose memory is counted with each fetch: 32 KiB at worst, and what waits behind them.
+/// Bytes of a handshake whose memory is counted with each fetch: 32 KiB at worst, and the bytes that wait after them.
 const FREE_BYTES: usize = 2 << 10;
-/// What rustls makes of a byte, at worst: of an empty certificate, 3 on the wire, a place of 24 in a list that doubles.
+/// What rustls makes of a byte, at worst: an empty certificate is 3 bytes on the wire and takes 24 in a list that
+/// doubles.
 const TIMES: usize = 16;
 
 impl Link {
-    /// Of a connection that has received nothing yet.
+    /// For a connection that has received nothing yet.
     pub(in crate::fetch) fn new(inner: ClientConnection) -> Link {
         Link { inner, meter: Meter::default(), allowed: FREE_BYTES, waiting: Vec::new() }
     }
 
-    /// What TLS knows.
+    /// The state of TLS.
     pub(in crate::fetch) fn inner(&self) -> &ClientConnection {
         &self.inner
     }
@@ -43,7 +44,7 @@ impl Link {
         self.inner.is_handshaking()
     }
 
-    /// Whether the handshake took up an earlier session.
+    /// Whether the handshake resumed an earlier session.
     pub(in crate::fetch) fn is_resumed(&self) -> bool {
         self.inner.handshake_kind() == Some(HandshakeKind::Resumed)
     }
@@ -52,12 +53,12 @@ impl Link {
         self.inner.wants_write()
     }
 
-    /// Whether the peer has said so much besides content that it is better not asked again.
+    /// Whether the peer has sent so much besides content that the connection should not be used again.
     pub(in crate::fetch) fn is_worn(&self) -> bool {
         self.meter.is_worn()
     }
 
-    /// `plain` as it goes out; `None` when TLS does not take it.
+    /// `plain` in its encrypted form; `None` if TLS does not accept it.
     pub(in crate::fetch) fn seal(&mut self, plain: &[u8]) -> Option<Vec<u8>> {
         let (mut rest, mut sealed) = (plain, Vec::new());
         while !rest.is_empty() {
@@ -68,7 +69,7 @@ impl Link {
         Some(sealed)
     }
 
-    /// What TLS wants to say.
+    /// The pending output of TLS.
     pub(in crate::fetch) fn said(&mut self) -> Option<Vec<u8>> {
         let mut bytes = Vec::new();
         self.drain_into(&mut bytes)?;
@@ -82,21 +83,21 @@ impl Link {
         Some(())
     }
 
-    /// Bytes of memory without which the handshake does not go on; `None` when it needs no more.
+    /// Bytes of memory that the handshake needs to continue; `None` if it needs no more.
     pub(in crate::fetch) fn wants_memory(&self) -> Option<usize> {
         let all = self.meter.handshake_bytes().saturating_add(self.waiting.len());
         (!self.waiting.is_empty()).then(|| all.saturating_mul(TIMES))
     }
 
-    /// There is as much memory as was wanted.
+    /// The required memory is available.
     pub(in crate::fetch) fn open_waiting(&mut self) -> Result<(), Error> {
         self.allowed = HANDSHAKE_BYTES_MAX.min(self.meter.handshake_bytes().saturating_add(self.waiting.len()));
         let waiting = std::mem::take(&mut self.waiting);
-        // Bytes after the handshake are the peer's own fault: nothing was asked yet.
+        // Bytes after the handshake are the peer's own fault: nothing was requested yet.
         self.open(&waiting, &mut |_| ()).map(drop)
     }
 
-    /// Takes `bytes`, which have come, and passes the plain bytes in them to `take`; whether the peer has ended the
+    /// Takes received `bytes` and passes the plain bytes in them to `take`; returns whether the peer has ended the
     /// connection.
     pub(in crate::fetch) fn open(&mut self, mut bytes: &[u8], take: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
         while !bytes.is_empty() {
@@ -108,7 +109,7 @@ impl Link {
                 self.waiting.extend_from_slice(bytes);
                 return Ok(false);
             }
-            // No more than is allowed by now.
+            // No more than is allowed so far.
             let room =
                 if is_handshaking { self.allowed.saturating_sub(self.meter.handshake_bytes()) } else { usize::MAX };
             let (mut bytes_now, behind) = bytes.split_at(bytes.len().min(room));

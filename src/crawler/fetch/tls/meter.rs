@@ -1,50 +1,52 @@
-//! The meter: what a server sends under TLS that is no content.
+//! The meter: what a server sends under TLS that is not content.
 //!
-//! Decides: what a handshake brings has a bound, [`HANDSHAKE_BYTES_MAX`] on the wire, and so has all that comes behind it
-//! and is no content: tickets, padding, key updates, [`EXTRA_BYTES_MAX`] for as long as the connection lasts.
-//! Why so: rustls takes messages of 64 KB, of which it makes ten times as much when they hold certificates of a byte
-//! each, and it takes tickets without end, at 0.1 s of CPU time a megabyte. The limits of chains and bodies see neither.
-//! Records are counted by their headers, which are in the clear. What a record costs besides its content is no extra, so
-//! that records of one byte pass. Chains have 16 KiB at most (`chains`), what belongs to them 1 or 2 KB, tickets 0.2 to 2 KB.
-//! Invariants: TLS works on no byte that the handshake may not have; behind it a record at most is worked on too many.
-//! A connection whose extra is half used is not used again, so a server that pads loses no page.
-//! Limits: content and extra that were worked on together are told apart by their sums.
+//! Decides: a handshake is limited to [`HANDSHAKE_BYTES_MAX`] on the wire. Everything after it that is not content,
+//! such as tickets, padding and key updates, is limited to [`EXTRA_BYTES_MAX`] for as long as the connection lasts.
+//! Why so: rustls takes messages of 64 KB and turns them into ten times as much when they hold certificates of a byte
+//! each. It also takes tickets without end, at 0.1 s of CPU time a megabyte. The limits of chains and bodies see
+//! neither.
+//! Records are counted by their headers, which are in the clear. The overhead of a record in addition to its content
+//! is not extra, so that records of one byte pass. Chains have 16 KiB at most (`chains`), what belongs to them 1 or 2
+//! KB, tickets 0.2 to 2 KB.
+//! Invariants: TLS processes no byte beyond the handshake's limit; after the handshake it processes at most one
+//! record too many. A connection with half of its extra used is not used again, so a server that pads loses no page.
+//! Limits: content and extra that were processed together are distinguished by their sums.
 
-/// Bytes on the wire until the handshake is over.
+/// Bytes on the wire until the handshake is done.
 pub(super) const HANDSHAKE_BYTES_MAX: usize = 24 << 10;
-/// Bytes that are no content, after it.
+/// Bytes that are not content, after it.
 const EXTRA_BYTES_MAX: usize = 16 << 10;
 /// Type, version, length (RFC 8446 section 5.1).
 const HEADER_BYTES: u8 = 5;
-/// What a record costs besides its content in TLS 1.3: header, tag, type (RFC 8446 section 5.2).
+/// The overhead of a record in TLS 1.3: header, tag, type (RFC 8446 section 5.2).
 pub(super) const RECORD_BYTES: usize = 5 + 16 + 1;
 /// The same in TLS 1.2, at most: header, tag, a nonce (RFC 5288 section 3).
 pub(super) const RECORD_BYTES_TLS12: usize = 5 + 16 + 8;
 
-/// More came than may.
+/// More bytes arrived than allowed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Excess;
 
-/// What has come on one connection.
+/// What has arrived on one connection.
 #[derive(Default, Debug)]
 pub(super) struct Meter {
-    /// Bytes of the present record's header that have come.
+    /// Bytes of the present record's header that have arrived.
     header: u8,
-    /// Behind its header: what is missing of the record. Before: the length as far as it has come.
+    /// After its header: what is missing of the record. Before: the length, to the extent that it has arrived.
     left: u16,
-    /// Bytes of the present record that have come.
+    /// Bytes of the present record that have arrived.
     begun: usize,
-    /// Records that came whole since content was last told, and their bytes.
+    /// Records that arrived whole since content was last reported, and their bytes.
     records: usize,
     whole: usize,
-    /// Bytes of the handshake, or behind it those that were no content.
+    /// Bytes of the handshake, or after it those that were not content.
     extra: usize,
-    /// What a record costs besides its content; `None` in the handshake.
+    /// The overhead of a record; `None` in the handshake.
     record_bytes: Option<usize>,
 }
 
 impl Meter {
-    /// `bytes` have come, of which TLS has made nothing yet.
+    /// `bytes` have arrived, and TLS has not processed them yet.
     pub(super) fn came(&mut self, bytes: &[u8]) -> Result<(), Excess> {
         self.walk(bytes);
         if self.record_bytes.is_none() {
@@ -53,7 +55,7 @@ impl Meter {
         self.verdict()
     }
 
-    /// The handshake is over, and records cost `record_bytes` besides their content from here on.
+    /// The handshake is done, and records have `record_bytes` of overhead from here on.
     pub(super) fn opened(&mut self, record_bytes: usize) {
         if self.record_bytes.is_none() {
             (self.extra, self.records, self.whole) = (0, 0, 0);
@@ -61,7 +63,7 @@ impl Meter {
         }
     }
 
-    /// The whole records that have come held `content` bytes.
+    /// The whole records that have arrived held `content` bytes.
     pub(super) fn held(&mut self, content: usize) -> Result<(), Excess> {
         let (records, whole) = (std::mem::take(&mut self.records), std::mem::take(&mut self.whole));
         if let Some(record_bytes) = self.record_bytes {
@@ -71,12 +73,12 @@ impl Meter {
         self.verdict()
     }
 
-    /// Bytes that the handshake has brought; 0 behind it.
+    /// Bytes that the handshake has brought; 0 after it.
     pub(super) fn handshake_bytes(&self) -> usize {
         if self.record_bytes.is_none() { self.extra } else { 0 }
     }
 
-    /// Whether so much of what may come has come that the connection is better not used again.
+    /// Whether so much of the limit is used up that the connection should not be used again.
     pub(super) fn is_worn(&self) -> bool {
         self.extra > EXTRA_BYTES_MAX / 2
     }
@@ -138,7 +140,7 @@ mod tests {
         let mut meter = Meter::default();
         let (flight, rest) = (record(16_000), record(8_000));
         assert_eq!(meter.came(&flight), Ok(()));
-        // A record that began before the end of the handshake is one behind it.
+        // A record that began before the end of the handshake counts as one after it.
         assert_eq!(meter.came(&rest[..7_000]), Ok(()));
         meter.opened(RECORD_BYTES);
         assert_eq!((meter.came(&rest[7_000..]), meter.held(0)), (Ok(()), Ok(())));
@@ -148,7 +150,7 @@ mod tests {
         assert_eq!(meter.extra, 8_005 - RECORD_BYTES);
     }
 
-    /// Records of every size, in pieces of every size: all is content, but for what a record costs.
+    /// Records of every size, in pieces of every size: all is content, except for a record's overhead.
     #[test]
     fn content_is_free_whatever_its_records() {
         for (content, piece) in [(1, 1), (1, 4_096), (100, 3), (1_400, 4_096), (16_384, 4_096), (16_384, 60_000)] {
@@ -179,7 +181,7 @@ mod tests {
             }
             assert_eq!(meter.came(&record(1_000 + 17)).and_then(|()| meter.held(1_000)), Ok(()));
         }
-        // Tickets and content that are worked on together.
+        // Tickets and content that are processed together.
         let (mut meter, both) = (open(), [record(ticket + 17), record(1_017), record(0)].concat());
         let rounds = (0..1_000).take_while(|_| meter.came(&both).and_then(|()| meter.held(1_000)).is_ok()).count();
         // The empty record costs less than a record may.

@@ -1,13 +1,12 @@
-//! TLS as the crawler wants it: which roots, what a certificate error means, what is remembered.
+//! TLS as the crawler needs it: which roots, what a certificate error means, what is remembered.
 //!
-//! Decides: rustls with aws-lc-rs, TLS 1.2 and 1.3, ALPN `http/1.1`, the Mozilla roots and those of
-//! `tls.ca_files`. A full handshake costs a key exchange, the check of the server's signature, and verifying its chain,
-//! which is the dearest of the three: so chains are remembered (`chains`) besides sessions (`sessions`).
+//! Decides: rustls with aws-lc-rs, TLS 1.2 and 1.3, ALPN `http/1.1`, the Mozilla roots and those of `tls.ca_files`. A
+//! full handshake requires a key exchange, the check of the server's signature, and verifying its chain, which is the
+//! most expensive of the three. So chains are remembered (`chains`) in addition to sessions (`sessions`).
 //! A resumed session shows its certificates but rustls does not verify them: they are judged again after it, by the
 //! time of that moment, at the price of a digest.
-//! Invariants: the handshake's signature is verified under both policies: who answers holds the key; where that cannot be, it is
-//! recorded. Roots, chains and
-//! sessions are one client's, which has one policy.
+//! Invariants: the handshake's signature is verified under both policies: the server holds the key. Where that is
+//! impossible, it is recorded. Roots, chains and sessions belong to one client, which has one policy.
 //! Limits: no revocation check; what a server may send besides content (`meter`).
 
 mod chains;
@@ -44,7 +43,7 @@ use ringcrawl_brain::transaction::TlsInfo;
 use ringcrawl_config::{Certificates, Tls};
 use ringcrawl_files::plain;
 
-/// Makes client connections; one per shard.
+/// Creates client connections; one per shard.
 pub struct TlsClient {
     config: Arc<ClientConfig>,
     verifier: Arc<Verifier>,
@@ -79,18 +78,18 @@ impl TlsClient {
         Ok(TlsClient { config: Arc::new(config), verifier, sessions })
     }
 
-    /// The name to ask for: a domain, or an IP address, which is not sent (RFC 6066 section 3).
+    /// The name to request: a domain, or an IP address, which is not sent (RFC 6066 section 3).
     pub fn server_name(host: &str) -> Result<ServerName<'static>, Failure> {
         let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
         ServerName::try_from(bare.to_owned()).map_err(|_| Failure::TlsFailed)
     }
 
-    /// A connection that has not said anything yet.
+    /// A connection that has not sent anything yet.
     pub fn start(&self, name: ServerName<'static>) -> Result<ClientConnection, Failure> {
         ClientConnection::new(self.config.clone(), name).map_err(|_| Failure::TlsFailed)
     }
 
-    /// What can be said of `connection` once its handshake is complete; an error when it must not be used.
+    /// The description of `connection` once its handshake is complete; an error if it must not be used.
     pub fn describe(&self, connection: &ClientConnection, name: &ServerName<'_>) -> Result<TlsInfo, rustls::Error> {
         let verdict = self.judge_after(connection, name);
         let certificate_error = match self.verifier.policy {
@@ -109,19 +108,19 @@ impl TlsClient {
         Ok(TlsInfo { version: version.unwrap_or_default(), cipher: cipher.unwrap_or_default(), certificate_error })
     }
 
-    /// TLS with `host` broke: what it gave to be recognized by is dropped, and may be more than a host may have.
+    /// TLS with `host` broke: drops its sessions, which may be larger than a host may have.
     pub fn forget(&self, host: &str) {
         if let Ok(name) = TlsClient::server_name(host) {
             self.sessions.forget(&name);
         }
     }
 
-    /// Full handshakes so far that were spared verifying a chain, because it was remembered.
+    /// Full handshakes so far that skipped verifying a chain, because it was remembered.
     pub fn chains_recognized(&self) -> u64 {
         self.verifier.recognized.load(Ordering::Relaxed)
     }
 
-    /// Judges the certificates where the handshake has not.
+    /// Judges the certificates if the handshake has not.
     fn judge_after(&self, connection: &ClientConnection, name: &ServerName<'_>) -> Result<(), rustls::Error> {
         let is_resumed = connection.handshake_kind() == Some(HandshakeKind::Resumed);
         if !is_resumed && self.verifier.policy == Certificates::Verify {

@@ -1,4 +1,4 @@
-//! Authorities and certificates of the tests' own.
+//! Test authorities and certificates.
 
 use std::time::Duration;
 

@@ -1,10 +1,10 @@
-//! A map of bounded size that lets go of what was not asked for.
+//! A map of bounded size that evicts unused entries.
 //!
-//! Decides: entries stand in a row in the order of their coming. When there is no more room, the first of the row goes,
-//! but if it was asked for since it came there it goes to the row's end instead, once. What is used stays, and what a
-//! crawl meets once leaves first; one entry leaves for one that comes, so there is never a pause.
-//! Invariants: no more than `max` entries; every key stands in the row exactly once.
-//! Limits: keys are kept twice; there is no taking out.
+//! Decides: entries are in a queue in order of arrival. When there is no more room, the first of the queue is
+//! evicted. If it was requested since it was queued, it goes to the end of the queue instead, once. Used entries
+//! stay, and what a crawl meets once leaves first. One entry leaves for one that arrives, so there is never a pause.
+//! Invariants: no more than `max` entries; every key is in the queue exactly once.
+//! Limits: keys are kept twice; entries cannot be removed.
 
 use std::borrow::Borrow;
 use std::collections::{HashMap, VecDeque};
@@ -19,17 +19,17 @@ pub(super) struct SecondChance<K, V> {
 
 struct Entry<V> {
     value: V,
-    /// Asked for since it went to the row's end.
+    /// Requested since it went to the end of the queue.
     used: bool,
 }
 
 impl<K: Clone + Eq + Hash, V> SecondChance<K, V> {
-    /// Room for `max` entries; takes memory as they come.
+    /// Room for `max` entries; memory grows as they arrive.
     pub(super) fn new(max: usize) -> SecondChance<K, V> {
         SecondChance { entries: HashMap::new(), row: VecDeque::new(), max }
     }
 
-    /// The value of `key`, which counts as asked for.
+    /// The value of `key`, which counts as requested.
     pub(super) fn get<Q: Eq + Hash + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
     where
         K: Borrow<Q>,
@@ -39,7 +39,7 @@ impl<K: Clone + Eq + Hash, V> SecondChance<K, V> {
         Some(&mut entry.value)
     }
 
-    /// Keeps `value` in the place of what `key` had.
+    /// Stores `value`, replacing the one that `key` had.
     pub(super) fn insert(&mut self, key: K, value: V) {
         if let Some(entry) = self.entries.get_mut(&key) {
             entry.value = value;
@@ -55,7 +55,7 @@ impl<K: Clone + Eq + Hash, V> SecondChance<K, V> {
         self.entries.insert(key, Entry { value, used: false });
     }
 
-    /// Moves the first of the row to its end, or out.
+    /// Moves the first of the queue to its end, or evicts it.
     fn let_go(&mut self) {
         let Some(first) = self.row.pop_front() else { return };
         match self.entries.get_mut(&first) {
@@ -90,7 +90,7 @@ mod tests {
         assert_eq!(map.get(&1), Some(&mut 10));
         map.insert(4, 40);
         assert_eq!((map.get(&1).copied(), map.get(&2).copied(), map.len()), (Some(10), None, 3));
-        // A second chance is one: 3, then 4, and 1 only after it was not asked for again.
+        // A second chance is a single one: 3, then 4, and 1 only after it was not requested again.
         map.insert(5, 50);
         assert_eq!(map.get(&3), None);
         map.insert(6, 60);

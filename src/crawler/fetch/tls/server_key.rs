@@ -1,11 +1,12 @@
-//! The key in a server's certificate, whatever else is wrong with that.
+//! The key in a server's certificate, whatever else is wrong with the certificate.
 //!
-//! Decides: under `tls.certificates = "record"` a certificate is taken that rustls-webpki does not read at all: of version 1 or 2, with a
-//! critical extension that nobody knows, or in broken DER behind its key. Its key is found by its place (RFC 5280 section 4.1), and the
-//! handshake's signature is checked with it: who answers holds the key. What cannot be checked is never taken for good: of a key of
-//! another kind, an RSA key that is shorter or longer than rustls' algorithms take, or where no key is found, [`fault`] says so, and
-//! that is recorded. Nothing is lost by that: under this policy anybody may show a certificate of their own.
-//! Invariants: no byte can panic; a signature that can be checked and is wrong ends the handshake.
+//! Decides: under `tls.certificates = "record"` certificates are accepted that rustls-webpki does not read at all:
+//! those of version 1 or 2, with an unknown critical extension, or with broken DER after the key. The key is found by
+//! its place (RFC 5280 section 4.1), and the handshake's signature is checked with it: the server holds the key. What
+//! cannot be checked is never taken for good: for a key of another kind, for an RSA key that is shorter or longer
+//! than rustls' algorithms take, or where no key is found, [`fault`] says so, and that is recorded. Nothing is lost
+//! by that: under this policy any server may show a certificate of its own.
+//! Invariants: no byte can cause a panic; a signature that can be checked and is wrong ends the handshake.
 
 use rustls::crypto::WebPkiSupportedAlgorithms;
 use rustls::pki_types::alg_id;
@@ -13,11 +14,11 @@ use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
 
 use super::validity::{Der, INTEGER, SEQUENCE, public_key};
 
-/// What can be done with a key.
+/// How a key can be used.
 enum Key<'a> {
-    /// rustls' algorithms can check with it.
+    /// rustls' algorithms can use it to check signatures.
     Known { algorithm: &'a [u8], bits: &'a [u8] },
-    /// Nothing, for this reason.
+    /// Unusable, for this reason.
     Unfit(String),
 }
 
@@ -51,7 +52,7 @@ fn rsa_bits(key: &[u8]) -> Option<usize> {
     Some(8 * (modulus.len() - zeros) - first.leading_zeros() as usize)
 }
 
-/// Checks what a server signed with the key in its certificate; `candidates` are the algorithms of the scheme.
+/// Checks a server's signature with the key in its certificate; `candidates` are the algorithms of the scheme.
 pub(super) fn check(
     certificate: &[u8],
     message: &[u8],

@@ -1,16 +1,17 @@
-//! Sessions: what hosts gave to be recognized by, kept for the next connection.
+//! Sessions: what hosts gave us to be recognized by, kept for the next connection.
 //!
-//! Decides: of each host the newest session of TLS 1.2, or the newest two tickets of TLS 1.3: a ticket is used once (RFC
-//! 8446 section C.4), each connection brings new ones, and a crawler has one connection to a host at a time; the second
-//! is for a connection that broke before it brought any. Our own store, because rustls's makes room for eight tickets a
-//! host, each with a copy of the certificates, and lets go of the host that came first, not of the one unused.
-//! The group of the key exchange is kept where it is not the one that is guessed anyway, which is rare.
-//! Invariants: a ticket is handed out at most once; no more than `tls.sessions_max` hosts; of none more than two tickets
-//! and two chains, of 16 KiB each.
-//! Limits: a session's size is not ours to see. Chains have their limit, and the tickets of a connection that of all that
-//! is no content (`meter`), beyond which its host is forgotten.
-//! Leaves to others: how long a session may be used, and for which configuration (rustls); whether its certificates are
-//! still good (`TlsClient::describe`).
+//! Decides: for each host, the newest session of TLS 1.2, or the newest two tickets of TLS 1.3. A ticket is used once
+//! (RFC 8446 section C.4), each connection brings new ones, and a crawler has one connection to a host at a time. The
+//! second ticket is for after a connection that broke before it brought any. It is our own store, because rustls's
+//! makes room for eight tickets a host, each with a copy of the certificates, and evicts the host that came first,
+//! not the unused one.
+//! The group of the key exchange is kept if it differs from the usual guess, which is rare.
+//! Invariants: a ticket is handed out at most once; there are no more than `tls.sessions_max` hosts; none has more
+//! than two tickets and two chains, of 16 KiB each.
+//! Limits: a session's size is not visible to us. Chains have their limit. The tickets of a connection share the
+//! limit on everything that is not content (`meter`); beyond it the host is forgotten.
+//! Leaves to others: how long a session may be used, and for which configuration (rustls); whether its certificates
+//! are still good (`TlsClient::describe`).
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -23,9 +24,9 @@ use super::second_chance::SecondChance;
 
 /// See the module.
 pub(super) struct Sessions {
-    // rustls asks for what threads may share; it is one shard's, so nobody ever waits.
+    // rustls requires a type that threads may share; it belongs to one shard, so no thread ever waits.
     hosts: Mutex<SecondChance<ServerName<'static>, OfHost>>,
-    /// What is offered to a host of which nothing is known.
+    /// What to offer to an unknown host.
     guess: Option<NamedGroup>,
 }
 
@@ -47,14 +48,14 @@ impl Sessions {
         self.hosts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Drops what is kept of a host.
+    /// Drops everything kept of a host.
     pub(super) fn forget(&self, name: &ServerName<'static>) {
         if let Some(host) = self.lock().get(name) {
             *host = OfHost::default();
         }
     }
 
-    /// Changes what is kept of a host, be it nothing.
+    /// Changes what is kept of a host, which may be nothing.
     fn keep(&self, name: ServerName<'static>, change: impl FnOnce(&mut OfHost)) {
         let mut hosts = self.lock();
         if let Some(host) = hosts.get(&name) {

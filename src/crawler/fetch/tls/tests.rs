@@ -1,4 +1,4 @@
-//! Handshakes in memory with a server of rustls: sessions, policies, and how failures are called.
+//! Handshakes in memory with a server of rustls: sessions, policies, and the names of failures.
 
 use std::sync::atomic::AtomicU64;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -18,7 +18,7 @@ fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs()
 }
 
-/// A clock that is set.
+/// A clock that tests set.
 #[derive(Debug)]
 pub(super) struct Clock(AtomicU64);
 
@@ -60,7 +60,7 @@ pub(super) fn server(
     config
 }
 
-/// A handshake, with all that the server says right after it; whether a session was resumed.
+/// A handshake, with everything that the server sends right after it; returns whether a session was resumed.
 pub(super) fn handshake(
     client: &TlsClient,
     server: &Arc<ServerConfig>,
@@ -77,7 +77,7 @@ pub(super) fn handshake(
         let mut said = bytes.as_slice();
         while !said.is_empty() {
             there.read_tls(&mut said).expect("memory");
-            // What the server thinks is wrong it says in an alert.
+            // The server sends its error as an alert.
             let _ = there.process_new_packets();
         }
         bytes.clear();
@@ -151,7 +151,7 @@ fn sessions_are_resumed_in_both_versions() {
             for _ in 0..5 {
                 assert!(is_resumed(&client, &server, "www.example.test"), "{version}");
             }
-            // The session is the host's; the chain is remembered for all.
+            // The session belongs to the host; the chain is remembered for all.
             assert_eq!(client.chains_recognized(), 0);
             assert!(!is_resumed(&client, &server, "other.example.test"));
             assert_eq!(client.chains_recognized(), 1);
@@ -159,7 +159,7 @@ fn sessions_are_resumed_in_both_versions() {
     }
 }
 
-/// Gives no tickets.
+/// Hands out no tickets.
 #[derive(Debug)]
 struct NoTickets;
 
@@ -211,7 +211,7 @@ fn what_a_host_gave_is_forgotten() {
         client.forget("www.example.test");
     }
     assert_eq!([&old, &both].map(|server| is_resumed(&client, server, "www.example.test")), [false; 2]);
-    // Two tickets of the newer version are offered first, and behind them nothing is left of the older one.
+    // Two tickets of the newer version are offered first, and nothing of the older one is left after them.
     assert_eq!([(); 3].map(|()| is_resumed(&client, &old, "www.example.test")), [false; 3]);
 }
 
@@ -271,7 +271,7 @@ fn a_group_that_was_not_guessed_is_remembered() {
     assert_eq!([kind(), kind()], [Some(HandshakeKind::FullWithHelloRetryRequest), Some(HandshakeKind::Full)]);
 }
 
-/// A certificate that expires between two connections: its session is resumed, and refused or noted all the same.
+/// A certificate that expires between two connections: its session is resumed, and still refused or recorded.
 #[test]
 fn a_resumed_session_is_judged_by_the_time() {
     let root = root();
@@ -310,7 +310,7 @@ fn what_is_wrong_is_recorded_every_time() {
         }
         assert!(wrong(&good, "www.stranger.test").expect("another name").contains("not valid for name"));
     }
-    // Full handshakes alone count: the second good host; the wrong name is no recognition.
+    // Only full handshakes count: the second good host; the wrong name is not recognized.
     assert_eq!(client.chains_recognized(), 1);
 }
 
@@ -349,7 +349,7 @@ fn servers_of_other_protocols() {
     }
 }
 
-/// What raw bytes of a server come to.
+/// The results of raw bytes from a server.
 #[test]
 fn failures_by_what_the_server_says() {
     let root = root();
@@ -373,7 +373,8 @@ fn failures_by_what_the_server_says() {
             assert_eq!(answer(&[21, 3, version, 0, 2, 2, alert]), Err(failure), "alert {alert}");
         }
     }
-    // ServerHello of SSL 3.0, TLS 1.0 and 1.1: version, random, no session, TLS_RSA_WITH_AES_128_CBC_SHA, no compression.
+    // ServerHello of SSL 3.0, TLS 1.0 and 1.1: version, random, no session, TLS_RSA_WITH_AES_128_CBC_SHA, no
+    // compression.
     for version in [0, 1, 2] {
         let hello = [&[3, version][..], &[7; 32], &[0, 0, 0x2f, 0]].concat();
         let message = [&[2, 0, 0, hello.len() as u8][..], &hello].concat();
@@ -386,7 +387,7 @@ fn failures_by_what_the_server_says() {
     }
 }
 
-/// A long handshake waits for memory, sixteen times what came, and goes on where it was.
+/// A long handshake waits for memory, sixteen times what arrived, and continues where it was.
 #[test]
 fn a_long_handshake_waits_for_memory() {
     let root = root();

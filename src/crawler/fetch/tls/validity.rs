@@ -1,8 +1,9 @@
-//! From when until when a certificate is valid, whose it is by whom, and its key, read from its bytes.
+//! A certificate's validity period, subject, issuer and key, read from its bytes.
 //!
-//! Decides: times, names and keys are found by their place (RFC 5280 section 4.1) and nothing else is judged: whoever asks has
-//! verified the certificate, or asks of one that took no part in it. What is not as it should be gives nothing.
-//! Invariants: no byte can panic; times and the ends of the span are those that rustls-webpki sees (tests).
+//! Decides: times, names and keys are found by their place (RFC 5280 section 4.1) and nothing else is judged: the
+//! caller has verified the certificate, or the certificate took no part in the verification. Malformed input yields
+//! nothing.
+//! Invariants: no byte can cause a panic; times and the ends of the period are those that rustls-webpki sees (tests).
 //! Limits: years 1970 to 9999.
 
 use ringcrawl_base::time::UnixTime;
@@ -15,7 +16,7 @@ pub(super) struct Validity {
 }
 
 impl Validity {
-    /// Of a certificate in DER.
+    /// The validity of a certificate in DER.
     pub(super) fn of(certificate: &[u8]) -> Option<Validity> {
         let mut signed = signed_fields(certificate)?;
         signed.content(SEQUENCE)?;
@@ -27,7 +28,7 @@ impl Validity {
         (self.not_before..=self.not_after).contains(&seconds)
     }
 
-    /// When both hold.
+    /// When both are valid.
     pub(super) fn and(self, other: Validity) -> Validity {
         Validity { not_before: self.not_before.max(other.not_before), not_after: self.not_after.min(other.not_after) }
     }
@@ -41,7 +42,7 @@ pub(super) struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    /// Of a certificate in DER.
+    /// The names of a certificate in DER.
     pub(super) fn of(certificate: &'a [u8]) -> Option<Names<'a>> {
         let mut signed = signed_fields(certificate)?;
         let issuer = signed.content(SEQUENCE)?;
@@ -50,7 +51,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// The key of a certificate in DER: which algorithm it is for, and its bits.
+/// The key of a certificate in DER: its algorithm and its bits.
 pub(super) fn public_key(certificate: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut signed = signed_fields(certificate)?;
     // Issuer, validity, subject.
@@ -67,7 +68,7 @@ pub(super) fn public_key(certificate: &[u8]) -> Option<(&[u8], &[u8])> {
 fn signed_fields(certificate: &[u8]) -> Option<Der<'_>> {
     let certificate = Der(certificate).content(SEQUENCE)?;
     let mut signed = Der(Der(certificate).content(SEQUENCE)?);
-    // The version is left out of certificates of version 1; then come serial number and algorithm.
+    // Certificates of version 1 omit the version; then come serial number and algorithm.
     let first = signed.next()?;
     if first.0 == VERSION {
         signed.content(INTEGER)?;
@@ -83,7 +84,7 @@ const GENERALIZED_TIME: u8 = 0x18;
 pub(super) const SEQUENCE: u8 = 0x30;
 const VERSION: u8 = 0xa0;
 
-/// What is left to read.
+/// The remaining bytes.
 pub(super) struct Der<'a>(pub(super) &'a [u8]);
 
 impl<'a> Der<'a> {
@@ -91,7 +92,7 @@ impl<'a> Der<'a> {
     fn next(&mut self) -> Option<(u8, &'a [u8])> {
         let (tag, rest) = self.0.split_first()?;
         let (length, rest) = rest.split_first()?;
-        // No chain is longer than 64 KiB in rustls.
+        // rustls accepts no chain longer than 64 KiB.
         let length_bytes = match length {
             ..=0x7f => 0,
             0x81..=0x83 => usize::from(length - 0x80),
@@ -158,14 +159,14 @@ mod tests {
     fn broken_bytes_give_nothing_or_a_span() {
         let der = certificate((2020, 1, 1), (2030, 1, 1));
         assert!((0..der.len()).all(|length| Validity::of(&der[..length]).is_none()));
-        // Every bit of the head, in which lengths, tags and times lie.
+        // Every bit of the head, which contains lengths, tags and times.
         for bit in 0..8 * der.len().min(300) {
             let mut der = der.clone();
             der[bit / 8] ^= 1 << (bit % 8);
             let _ = Validity::of(&der);
         }
         assert_eq!(time((UTC_TIME, b"491231235959Z")), Some(2_524_607_999));
-        // 1950: there is nothing to say of what lies before 1970.
+        // 1950: times before 1970 have no representation.
         assert_eq!(time((UTC_TIME, b"500101000000Z")), None);
         assert_eq!(time((UTC_TIME, b"300101000000")), None);
         assert_eq!(time((UTC_TIME, b"301301000000Z")), None);

@@ -1,11 +1,11 @@
-//! The verifier: what rustls asks when a server shows its certificates.
+//! The verifier: what rustls calls when a server shows its certificates.
 //!
-//! Decides: under `tls.certificates = "verify"` the chain is judged here. Under `"record"` every certificate is taken,
-//! and judged right after the handshake (`TlsClient::describe`), so that the page can be stored with what was wrong, also
-//! certificates that rustls-webpki does not read, and keys that are too short (`server_key`). A
-//! chain that is too long to be kept is refused under both: connections and sessions hold it.
-//! Invariants: the handshake's signature is verified each time under both policies: who answers holds the key. Under `"record"` one
-//! that cannot be verified is recorded as such.
+//! Decides: under `tls.certificates = "verify"` the chain is judged here. Under `"record"` every certificate is
+//! accepted, and judged right after the handshake (`TlsClient::describe`), so that the page can be stored with what
+//! was wrong. That includes certificates that rustls-webpki does not read, and keys that are too short
+//! (`server_key`). A chain that is too long to be kept is refused under both: connections and sessions hold it.
+//! Invariants: the handshake's signature is verified each time under both policies: the server holds the key. Under
+//! `"record"` a signature that cannot be verified is recorded as such.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -24,7 +24,7 @@ pub(super) struct Verifier {
     pub(super) policy: Certificates,
     pub(super) chains: Chains,
     pub(super) algorithms: WebPkiSupportedAlgorithms,
-    /// Full handshakes with a good chain that was remembered.
+    /// Full handshakes with a valid chain that was remembered.
     pub(super) recognized: AtomicU64,
 }
 
@@ -42,7 +42,7 @@ impl Verifier {
         Ok(())
     }
 
-    /// Checks a signature by the key alone where the certificate was what failed.
+    /// Checks a signature by the key alone if the certificate was what failed.
     fn reconsider(
         &self,
         verdict: Result<HandshakeSignatureValid, rustls::Error>,

@@ -45,7 +45,7 @@ fn a_chain_is_remembered_and_a_name_is_not() {
     let between = authority("between", LONG, Some(&root));
     let (end, _) = leaf(&["*.example.test", "other.test"], LONG, &between);
     let chains = chains(&[&root], 8);
-    // A wrong name: the chain is good all the same, and the name stays wrong.
+    // A wrong name: the chain is valid all the same, and the name stays wrong.
     let of = |host: &str| chains.judge(&end, &[der(&between)], &name(host), at(NOW));
     for _ in 0..2 {
         let refused = of("www.stranger.test");
@@ -110,7 +110,7 @@ fn is_too_long(result: &Result<bool, rustls::Error>) -> bool {
     matches!(result, Err(error) if super::super::failure_of(error) == ringcrawl_base::Failure::TlsChainTooLong)
 }
 
-/// Many certificates, much of them, or many of one name: none of them is verified, and nothing of it is remembered.
+/// Many certificates, many bytes, or many with one name: none of them is verified, and nothing is remembered.
 #[test]
 fn decoys_cost_nothing() {
     let root = authority("root", LONG, None);
@@ -135,7 +135,8 @@ fn decoys_cost_nothing() {
     assert!(is_too_long(&judge(&chains(&[&root], 8), &[end, long], NOW)));
 }
 
-/// Steps that are left to try, of a chain in order, of one with a cross-signed certificate, and of layers of namesakes.
+/// Remaining steps of a chain in order, of one with a cross-signed certificate, and of layers of certificates with
+/// the same name.
 #[test]
 fn steps_are_counted_by_names() {
     let root = authority("root", LONG, None);
@@ -184,7 +185,7 @@ fn every_byte_of_a_chain_counts() {
     let chain = [end.clone(), der(&between)];
     assert_eq!(judge(&chains, &chain, NOW), Ok(false));
     assert_eq!(judge(&chains, &chain, NOW), Ok(true));
-    // Without its intermediate, with another of the same name, with a byte changed anywhere in it.
+    // Without its intermediate, with another of the same name, with a changed byte anywhere in it.
     assert!(is_unknown(&judge(&chains, &chain[..1], NOW)));
     assert!(judge(&chains, &[end.clone(), der(&namesake)], NOW).is_err());
     for at in 0..chain[1].len() {
@@ -195,7 +196,7 @@ fn every_byte_of_a_chain_counts() {
     let mut changed = end.to_vec();
     *changed.last_mut().expect("a byte") ^= 1;
     assert!(judge(&chains, &[changed.into(), der(&between)], NOW).is_err());
-    // A bound between two certificates that lies elsewhere.
+    // The boundary between two certificates is elsewhere.
     let joined = [end.as_ref(), chain[1].as_ref()].concat();
     let (left, right) = joined.split_at(end.len() + 1);
     let (left, right) = (CertificateDer::from(left.to_vec()), CertificateDer::from(right.to_vec()));
@@ -211,14 +212,14 @@ fn what_is_no_part_of_the_way_does_not_count() {
     let soon = authority("soon", (NOW - 9 * DAY, NOW + 9), None);
     let (end, _) = leaf(&["www.example.test"], LONG, &between);
     let chains = chains(&[&root], 8);
-    // Expired for long: of no account.
+    // Expired long ago: it does not matter.
     let chain = [end.clone(), der(&between), der(&cross)];
     assert_eq!([judge(&chains, &chain, NOW), judge(&chains, &chain, NOW + DAY)], [Ok(false), Ok(true)]);
-    // Expires soon, and might be on the way for all that is known: verified anew, and still good.
+    // Expires soon, and may be on the path: verified again, and still valid.
     let chain = [end.clone(), der(&between), der(&soon)];
     assert_eq!([judge(&chains, &chain, NOW), judge(&chains, &chain, NOW + 9)], [Ok(false), Ok(true)]);
     assert_eq!([judge(&chains, &chain, NOW + 10), judge(&chains, &chain, NOW + 10)], [Ok(false), Ok(true)]);
-    // Nothing that can be read: not remembered.
+    // Unreadable: not remembered.
     let chain = [end, der(&between), CertificateDer::from(b"junk".as_slice())];
     assert_eq!([judge(&chains, &chain, NOW), judge(&chains, &chain, NOW)], [Ok(false), Ok(false)]);
 }
@@ -237,7 +238,7 @@ fn no_more_are_remembered_than_the_bound() {
     }
 }
 
-/// Chains of right and wrong parts in any order, asked for again and again at any time and name.
+/// Chains of right and wrong parts in any order, checked repeatedly at any time and for any name.
 #[test]
 fn nothing_is_judged_otherwise_than_by_rustls() {
     let spans = [LONG, (NOW - DAY, NOW + DAY), (NOW - 9 * DAY, NOW - DAY), (NOW + DAY, NOW + 9 * DAY)];
@@ -266,7 +267,7 @@ fn nothing_is_judged_otherwise_than_by_rustls() {
     let mut rng = Rng::new(seed);
     let (mut remembered, mut verified, mut refused) = (0, 0, 0);
     for round in 0..3_000 {
-        // Mostly the end's own issuers, so that chains come again; else any.
+        // Mostly the end's own issuers, so that chains recur; otherwise any.
         let (end, index) = &ends[rng.below(ends.len() as u64) as usize];
         let mut intermediates: Vec<_> = issuers.get(*index).map(der).into_iter().collect();
         intermediates.extend(index.checked_sub(12).and_then(|deep| issuers.get(deep * 3)).map(der));

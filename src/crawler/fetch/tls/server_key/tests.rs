@@ -41,7 +41,7 @@ fn content(element: &[u8]) -> &[u8] {
     &element[head..]
 }
 
-/// The certificate signed again with what `change` makes of its fields.
+/// The certificate, signed again with the fields that `change` returns.
 fn changed(
     certificate: &[u8],
     key: &KeyPair,
@@ -59,7 +59,7 @@ fn owned(fields: Vec<&[u8]>) -> Vec<Vec<u8>> {
     fields.into_iter().map(<[u8]>::to_vec).collect()
 }
 
-/// Of versions 1 and 2, with an extension that nobody knows, and with a broken one.
+/// Certificates of versions 1 and 2, with an unknown extension, and with a broken one.
 fn odd_certificates(key: &KeyPair) -> Vec<(&'static str, CertificateDer<'static>)> {
     let mut params = CertificateParams::new(vec!["www.example.test".to_owned()]).expect("names");
     let plain = params.self_signed(key).expect("a certificate").der().to_vec();
@@ -80,7 +80,7 @@ fn odd_certificates(key: &KeyPair) -> Vec<(&'static str, CertificateDer<'static>
     vec![("version 1", first), ("version 2", second), ("critical extension", critical), ("broken extension", broken)]
 }
 
-/// The certificate's fault is recorded, and who lacks its key is refused all the same.
+/// The certificate's fault is recorded, and a server without its key is refused all the same.
 #[test]
 fn what_cannot_be_read_is_recorded_and_its_key_counts() {
     let root = root();
@@ -125,7 +125,7 @@ fn what_cannot_be_read_is_recorded_and_its_key_counts() {
     }
 }
 
-/// A key that cannot be read is nobody's proof: that is said.
+/// A key that cannot be read proves nothing: that is reported.
 #[test]
 fn what_cannot_be_checked_is_said_to_be_so() {
     let root = root();
@@ -139,7 +139,7 @@ fn what_cannot_be_checked_is_said_to_be_so() {
             fields
         })
     };
-    // An algorithm of nobody, RSA of 512 bits, and no key at all.
+    // An unknown algorithm, RSA of 512 bits, and no key at all.
     let nobody = der(0x30, &[&[0x30, 4, 0x06, 2, 0x2a, 3], &[0x03, 2, 0, 7]]);
     let rsa = [0x30, 13, 0x06, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 1, 5, 0];
     let numbers = der(0x30, &[&[0x02, 65, 0], &[0xff; 64], &[0x02, 1, 3]]);
