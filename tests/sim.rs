@@ -3,31 +3,31 @@
 //! A failure prints its seed; `SIM_SEED=17 cargo test --test all sim::` runs that one alone, with
 //! `SIM_TRACE=h0.s1.test` it tells what happened to that host. `SIM_CRAWLS=100000` runs more.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ringcrawl_lab::{Simulation, SimulationReport};
 
 /// Enough for each of the faults below to happen.
 const CRAWLS: u64 = 100;
+/// One more, in which a rest outlives a kill: that is rare.
+const RESTS_SEED: u64 = 141;
 
-fn crawls() -> std::ops::Range<u64> {
+fn seeds() -> Vec<u64> {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    match number("SIM_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number("SIM_CRAWLS").unwrap_or(CRAWLS),
+    match (number("SIM_SEED"), number("SIM_CRAWLS")) {
+        (Some(seed), _) => vec![seed],
+        (None, Some(crawls)) => (0..crawls).collect(),
+        (None, None) => (0..CRAWLS).chain([RESTS_SEED]).collect(),
     }
 }
 
 /// The reports of all crawls, with their seeds, as they come from two threads.
 fn reports() -> Vec<(u64, SimulationReport)> {
-    let next = AtomicU64::new(crawls().start);
+    let (seeds, next) = (seeds(), AtomicUsize::new(0));
     let crawl = || {
         let mut reports = Vec::new();
         loop {
-            let seed = next.fetch_add(1, Ordering::Relaxed);
-            if !crawls().contains(&seed) {
-                return reports;
-            }
+            let Some(seed) = seeds.get(next.fetch_add(1, Ordering::Relaxed)).copied() else { return reports };
             let report = Simulation::new(seed).traced(std::env::var("SIM_TRACE").ok()).run();
             let is_bad = !report.complaints.is_empty();
             reports.push((seed, report));
@@ -113,7 +113,7 @@ fn every_crawl_covers_everything_once_and_politely() {
     println!(
         "{outages} outages, {outages_gone_on} in another run; seen: {of_names} of name servers, {of_sites} of sites, {of_route} of the route"
     );
-    if crawls().count() as u64 >= CRAWLS {
+    if seeds().len() as u64 > CRAWLS {
         // The faults that the simulation exists for did happen.
         assert!(pages > 5_000 && spilled > 500 && refused > 50 && exchanged > 500 && further > 50);
         assert!(beside > 500, "{beside} responses were read beside their shards");
