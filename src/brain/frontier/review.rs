@@ -49,6 +49,8 @@ impl Frontier {
         self.budgets.set_clock(clock);
         self.review.has_new_clock = true;
         self.review.next = Some(0);
+        // The review starts again, and finds them again: a host that is listed twice would be made ready twice.
+        self.review.parked.clear();
     }
 
     /// Whether hosts remain to be looked at.
