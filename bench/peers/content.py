@@ -4,10 +4,10 @@
 
 Decides: the sites of the real-server tests that come from packages, and more large ones, each reached from `/`. Only
 documents of HTML types are served, and all else is 404, so that no tool is charged for fetching images, archives and
-PDFs that another skips. Beside each file lies its gzip form for nginx's `gzip_static`, as a site that cares has it: the
-server's CPU is then not what is measured.
+PDFs that another skips. Each file has its gzip form next to it for nginx's `gzip_static`, so that the server's CPU is
+not what is measured.
 
-Invariants: bytes are those of the package, save a generated `index.html` where a site's root has none. `web.json` is
+Invariants: bytes are those of the package, except a generated `index.html` where a site's root has none. `web.json` is
 written last and names the content by a hash of all names and bytes: what was computed of it is known by that hash.
 Limits: package names are those of Debian 12. Leaves to others: servers (web.py), measuring (measure.py).
 """

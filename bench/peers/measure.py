@@ -1,12 +1,12 @@
-"""One run of one tool: pinned to a CPU, stopped when its time is over, its CPU time and memory counted.
+"""One run of one tool: pinned to a CPU, stopped at the end of its time, its CPU time and memory counted.
 
-Decides: CPU time is what the kernel says of the process and its waited-for children when it is over (wait4), user and
-kernel mode, start and end of the program included. Memory is the most resident bytes of the whole session at once,
+Decides: CPU time is the kernel's count for the process and its waited-for children at its end (wait4), user and kernel
+mode, start and end of the program included. Memory is the most resident bytes of the whole session at once,
 sampled ten times a second, and no less than the peak that the kernel notes for its first process (VmHWM; not wait4's
 ru_maxrss, which begins with what this harness held when it forked).
 
 Invariants: when `run` returns, no process of the tool's session is left. At the end of its time a tool gets SIGINT,
-which all of them take as "finish what is under way", and SIGKILL when it has not ended GRACE_SECONDS later.
+which all of them take as "finish what is in flight", and SIGKILL if it has not ended GRACE_SECONDS later.
 Limits: pages shared by processes of one session are counted in each.
 """
 

@@ -1,10 +1,10 @@
-"""The tools that are compared: how each is started, what it is told, and how what it stored is counted.
+"""The tools that are compared: how each is started and configured, and how its stored pages are counted.
 
 Decides: every tool gets the same seeds (one a host), follows links to those hosts alone, without delay and without
-robots.txt where it can be told so, and keeps each page's bytes in a file. What each was told beyond its defaults stands
-in its own folder or in `command` here, with the documentation's address in README.md.
+robots.txt where it can be set, and keeps each page's bytes in a file. Each tool's settings beyond its defaults are in
+its own folder or in `command` here, with the documentation's address in README.md.
 
-Invariants: a tool that is not there is reported with the reason, never left out in silence.
+Invariants: a missing tool is reported with the reason, never left out silently.
 Limits: `stored` counts what the tool wrote itself; only ringcrawl's store is checked byte for byte.
 """
 

@@ -4,7 +4,7 @@
 
 Decides: which numbers are compared. A page is an HTML document of the truth whose whole answer with status 200 left the
 server: counted in the server's log for all tools alike, each once. Rates are over the whole life of the process, start
-and end included; a tool that was stopped is judged by what it had done until it was over.
+and end included; a tool that was stopped is judged by what it had done until then.
 
 Invariants: each tool begins with an empty folder, a warm file cache at the server, and a core where nothing else was
 put. Markdown goes to standard output, everything to the JSON file, progress to standard error.

@@ -1,8 +1,8 @@
 """The servers of the comparison: nginx and unbound on a CPU of their own, and the truth about what they serve.
 
 Decides: plain http on port 80 and DNS on port 53 of loopback, inside the network namespace that `run` made, where
-nothing else is and from where no packet leaves. One nginx worker with open files cached, without TLS and without
-delays, so that the client's core is the limit; its log says what was asked of it, whoever asked.
+nothing else is and which no packet leaves. One nginx worker with open files cached, without TLS and without
+delays, so that the client's core is the limit; its log has every request, from any tool.
 
 Invariants: a page counts when its whole answer with status 200 left the server. URLs are compared with their
 percent-encoding undone, for tools differ in what they encode. The truth comes from the oracle of the real-server

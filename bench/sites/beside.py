@@ -1,15 +1,15 @@
-"""An ill host beside a healthy one: how many pages the healthy one gives in 25 seconds, and how long it pauses.
+"""A failing host next to a healthy one: how many pages the healthy one gives in 25 seconds, and how long it pauses.
 
     beside.py BUILT_DIR RUN_DIR [SCENE…] --binary PATH [--other PATH]        from `run --beside`
 
 Decides: the healthy site has few pages of its own, then endless lists that say nothing new, and links advised against:
-URLs that are deferred. The ill host has 50 seeds. It is a port where nothing listens (`dead`), a host that wants to be
-asked in a day (`later`), or a name that its servers fail to resolve (`nameless`). In `shards` nothing is ill: there are
+URLs that are deferred. The failing host has 50 seeds. It is a port where nothing listens (`dead`), a host that asks for
+a day's rest (`later`), or a name that its servers fail to resolve (`nameless`). In `shards` no host fails: there are
 two shards, and the one without the healthy site has a few small sites and is soon out of work. Names that end in
 `-budget` have a budget of pages.
 
-Invariants: with an ill host the healthy one gives at least 0.95 of its pages alone; in `shards` it pauses for no more
-than 2 seconds. Each crawl lasts 25 seconds from its first page; delays are 100 ms a host.
+Invariants: with a failing host the healthy one gives at least 0.95 of its pages alone; in `shards` it pauses for no
+more than 2 seconds. Each crawl lasts 25 seconds from its first page; delays are 100 ms a host.
 """
 
 import argparse

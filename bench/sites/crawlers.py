@@ -3,7 +3,7 @@
 Decides: ringcrawl runs as it ships except for delays, the limit of depth and its scope, which is the seed's host; one
 request at a time, with a budget of pages a little above the last mark. Under a budget the order of URLs matters;
 without one, links that are advised against fill the time in which the host is busy. A crawl ends by itself, at the last
-mark, or when its time is over. The server's log has what was fetched.
+mark, or at the end of its time. The server's log has what was fetched.
 
 Invariants: when `crawl` returns, the crawler's process is gone. A mark that was not reached in time has no share.
 """

@@ -1,6 +1,6 @@
 """An issue tracker: projects, issues with notes, sortable lists, activity, calendar and feeds, as Redmine has them.
 
-Decides: content is the issues. A click on a column puts it before the columns sorted by so far, of which three are kept
+Decides: content is the issues. A click on a column puts it before the columns sorted by so far; three of them are kept
 (`sort=status,priority:desc,id:desc`), or turns it round; filters, stored queries and page sizes go together with any of
 them. Feeds hold the newest issues with their full text. Activity and calendar go on without end.
 """

@@ -5,7 +5,7 @@ word to one that follows it somewhere in them, so words have the frequencies of 
 texts share common words and phrases, as two pages of one author do, and hardly a whole sentence.
 
 Invariants: the same key gives the same text, on any machine. Text holds no character that HTML or XML must escape.
-Limits: Chinese is cut into characters, of which two stand for a word.
+Limits: Chinese is cut into characters; two of them stand for a word.
 """
 
 import random

@@ -1,8 +1,8 @@
 """Breaks copies of a segment, and sees to it that the checks notice: a check that cannot fail says nothing.
 
 Decides: one kind of damage a copy, made in one response in the middle of the segment, whose index stays as it was. Every
-judge of check.py looks at every copy, and those that are named for it must object; who else did is told.
-Limits: the segment must be in gzip members and hold a few responses.
+judge of check.py looks at every copy, and those that are named for it must object. The report names the others that
+did. Limits: the segment must be in gzip members and hold a few responses.
 """
 
 import gzip

@@ -1,11 +1,11 @@
-"""Reads all stores of a run with everybody's tools, and compares: with each other, with the index, with the served files.
+"""Reads all stores of a run with other tools, and compares: with each other, with the index, with the served files.
 
     check.py RUN_DIR CRAWLER MODULES_PARENT JOBS       exit code 1 when a check fails
 
-Decides what "at home in everybody's tools" means, one line a check. Segments in gzip members are read as they lie. Those
+Decides what "at home in other tools" means, one line a check. Segments in gzip members are read as they lie. Those
 in zstd frames are read as they lie by FastWARC, and by the others after `store export --to warc.gz`, which must hold
-the same records; which tools read zstd is tried, and told. frames.py is the measure, and is itself measured: by the files
-that the servers served, and by the other stores, which hold the same web in other forms.
+the same records; which tools read zstd is tried, and printed. frames.py is the measure, and is itself measured: by the
+files that the servers served, and by the other stores, which hold the same web in other forms.
 
 Limits: JOBS commands run at once; what all tools say of all stores is held in memory, 2 GB for 50,000 pages. breaks.py
 shows that the checks can fail.

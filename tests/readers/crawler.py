@@ -1,4 +1,4 @@
-"""`ringcrawl store` as a reader of anybody's files.
+"""`ringcrawl store` as a reader of any files.
 
 Decides: an exit code that is not documented, a panic, and a command that does not end are errors of the crawler (Broken).
 """

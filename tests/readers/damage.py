@@ -1,13 +1,13 @@
 """Damages copies of a WARC file, and sees what the crawler still reads of them.
 
-Decides: a copy is cut at some byte or gets one flipped bit, at places that follow from the file's name; beside the file itself
-its export as warc.zst. Of every copy, whatever is in it:
+Decides: a copy is cut at some byte or gets one flipped bit, at places that follow from the file's name; next to the
+file itself its export as warc.zst. Of every copy, whatever is in it:
 
 - a command ends in time with an exit code that is documented, and never by a panic;
 - the records before the damage are there, unchanged; in a compressed file with a record in each frame, those behind, too;
 - a file that was cut inside a record, and a compressed one that reads otherwise than before, does not verify, and what verify
   says names a place that is not behind the damage;
-- export writes what is listed and nothing else, and tells how many records that are; what it wrote verifies as before;
+- export writes what is listed and nothing else, and reports the number of records; what it wrote verifies as before;
 - `store cat` prints the last page that is still listed.
 
 Limits: one of a file's copies lies on the disk at a time.

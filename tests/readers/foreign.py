@@ -6,7 +6,7 @@ Decides, for each WARC file below FOLDER (by its name) that the crawler lists th
 same types, URLs and payloads, at the same places, with the same digests wrong. What differs must be one of DIFFERENCES.
 Then each file, and its export as warc.zst, is cut at VARIANTS places and gets VARIANTS flipped bits (damage.py).
 
-Limits: files up to BYTES_MAX; a command has SECONDS. Nothing is written beside the files.
+Limits: files up to BYTES_MAX; a command has SECONDS. Nothing is written next to the files.
 """
 
 import json

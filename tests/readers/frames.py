@@ -4,7 +4,7 @@
 
 Decides what the other readers are compared with. Each record's length, digests and index line are checked with nothing
 but zlib, zstandard and hashlib: a member holds one record, `Content-Length` is true in the record's head and in that
-of HTTP, every digest is that of its bytes, and the CDXJ beside the segment names each response once, at its place.
+of HTTP, every digest is that of its bytes, and the CDXJ next to the segment names each response once, at its place.
 
 Writes a listing, a line a record, which read_warcio.py, read_fastwarc.py and read_warciojs.mjs write as well: type,
 record ID, URL, status, and SHA-256 of the payload without content coding; then, here alone, SHA-256 of the payload as it

@@ -1,9 +1,9 @@
-"""What warcio, or of files in zstd frames FastWARC, reads in one file of anybody's, as JSON: a record a line.
+"""What warcio, or for zstd frames FastWARC, reads in one file of any origin, as JSON: a record a line.
 
     read_foreign.py FILE
 
 Decides: a payload is taken as it lies, and its digests are compared by the tool. What the tool raises is the last line;
-what it had read until then has been told.
+what it had read until then is already printed.
 """
 
 import base64

@@ -3,10 +3,10 @@
     replay.py RUN_DIR PICTURES_DIR        exit code 1 when a check fails
 
 Decides what "it replays" means. The servers of the crawl are gone, and the browser resolves no name: a page in the replay
-has its style sheets applied and its images decoded, and asks nobody but pywb. A gzip download comes byte for byte, to a
-browser and to a program, and URLs that are written in odd ways are found. Stores in gzip members are replayed as they
-were written, those in zstd frames from their exports, all by their own indexes: pywb makes none, and copies nothing. A
-store whose index lacks styles and images must fail, and so must a page that asks elsewhere.
+has its style sheets applied and its images decoded, and requests come to pywb alone. A gzip download comes byte for
+byte, to a browser and to a program, and URLs that are written in odd ways are found. Stores in gzip members are
+replayed as they were written, those in zstd frames from their exports, all by their own indexes: pywb makes none, and
+copies nothing. A store whose index lacks styles and images must fail, and so must a page that asks elsewhere.
 
 Writes `pywb/config.yaml`, as a user would, and a picture of each page.
 Limits: pywb listens on a loopback port found free; PAGE_SECONDS for each page.

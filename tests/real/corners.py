@@ -3,8 +3,8 @@
 Decides: what real documentation has too little of: legacy charsets in queries, references, odd endings, redirects,
 bodies of the wrong type. Each page is written down as bytes, as a server would send them.
 
-Invariants: links that a reader of the HTML standard does not see point under /unseen/, where any path exists: whoever
-follows one shows in the server's log. The truth is not written here: oracle.py derives it from the same bytes.
+Invariants: links that a reader of the HTML standard does not see point under /unseen/, where any path exists: a
+request for one shows in the server's log. The truth is not written here: oracle.py derives it from the same bytes.
 Leaves to others: the server's configuration (servers.py).
 """
 

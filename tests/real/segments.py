@@ -4,7 +4,7 @@
 
 Decides: a store is well formed when `zstd -t` takes each segment; every frame states its content size, carries a
 checksum and holds exactly one whole WARC record; FastWARC reads the same records as it lies and finds all digests
-right; `warcio check` takes what `zstd -d` makes of it; the CDXJ beside it is sorted bytewise and points at each
+right; `warcio check` takes what `zstd -d` makes of it; the CDXJ next to it is sorted bytewise and points at each
 response once. The walk over the frames is written from the RFC, because a decoder would hide a second record.
 
 Limits: a segment is read whole into memory, so this is for segments of megabytes.

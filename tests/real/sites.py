@@ -1,7 +1,7 @@
 """The web of the real-server tests: Debian's documentation packages as virtual hosts, and pages that link them.
 
 Decides: which packages become which sites, over http, https or both, and how each server departs from nginx's
-defaults. Real documentation was chosen because nobody wrote it for a crawler: twenty generators, six charsets,
+defaults. Real documentation was chosen because it was not written for a crawler: twenty generators, six charsets,
 directories without index, dangling links, thousands of links to names that do not exist here.
 
 Invariants: a package's files are served from where they were unpacked, unchanged; what is generated lies apart.

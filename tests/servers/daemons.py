@@ -1,4 +1,4 @@
-"""The servers of tests/servers: which there are, how each is told to serve one site in many ways, how its log reads.
+"""The servers of tests/servers: which there are, how each serves one site in many ways, how its log reads.
 
 Decides: a way is scheme × keep-alive × coding, and what only one server does (SSI for chunks without a coding, TLS
 1.2 alone). Each way has a port and a name of its own, so that no directive of one reaches another.

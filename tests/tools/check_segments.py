@@ -2,9 +2,10 @@
 """Checks our .warc.zst and .warc.gz segments with tools that others wrote (every record of ours carries a digest).
 
 For each segment: FastWARC iterates it as it lies and verifies block and payload digests; every record's frame is
-decoded alone at its offset; `warcio check` passes on a .warc.gz as it lies, and on what `zstd -d` makes of a
-.warc.zst, with the same number of records; Content-Length is that of the payload; the .cdxj beside it is sorted by bytes, and each line's offset and length cut out exactly one frame that
-holds the response of that URL. With the surt package, keys are compared too.
+decoded alone at its offset. `warcio check` passes on a .warc.gz as it is, and on what `zstd -d` makes of a .warc.zst,
+with the same number of records. Content-Length is that of the payload. The .cdxj next to it is sorted by bytes, and
+each line's offset and length select exactly one frame that holds the response of that URL. With the surt package, keys
+are compared too.
 
 Needs: pip install fastwarc warcio (surt is optional), and the zstd command. Exit code 0 when all is well.
 """

@@ -3,7 +3,7 @@
 Decides: each response's links by LinkExtractor, to the seeds' hosts alone, each once and without fragment, so that
 Scrapy makes no request of it a second time for a page; no retries, cookies, robots.txt or throttle; log level ERROR.
 Bodies go to one file, record by record: `LENGTH URL`, the body, a line break.
-Limits: an interrupt ends it in order: responses under way are still taken.
+Limits: an interrupt ends it in order: responses in flight are still taken.
 """
 
 import re
