@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """The rooms of the house and the arrows between them: tests/tools/rooms.py
 
-Prints each crate with those that it uses, and each room of the brain likewise. Exit code 1: a crate uses one that stands behind
-it in the workspace's list, or rooms of the brain use each other in a circle of more than three.
+Prints each crate with those that it uses, and each room of the brain and of its frontier likewise. Exit code 1: a crate uses one
+that stands behind it in the workspace's list, rooms of the brain use each other in a circle of more than three, or rooms of the
+frontier in any circle.
 """
 
 import re
@@ -27,9 +28,10 @@ def crates() -> dict[str, list[str]]:
     return found | {"ringcrawl-lab": lab}
 
 
-def rooms(crate: Path) -> dict[str, set[str]]:
-    """By name, the rooms of a crate that each uses but for tests."""
-    names = {path.stem for path in crate.iterdir() if path.is_dir() or path.suffix == ".rs"} - {"lib", "purity"}
+def rooms(crate: Path, root: str = "crate") -> dict[str, set[str]]:
+    """By name, the rooms of a crate, or of the module at the path `root`, that each uses but for tests."""
+    names = {path.stem for path in crate.iterdir() if path.is_dir() or path.suffix == ".rs"}
+    names -= {"lib", "mod", "purity", "tests"}
     found = {}
     for name in sorted(names):
         used: set[str] = set()
@@ -38,7 +40,7 @@ def rooms(crate: Path) -> dict[str, set[str]]:
                 continue
             code = path.read_text().split("#[cfg(test)]\nmod ")[0]
             lines = [line for line in code.splitlines() if not line.lstrip().startswith("//")]
-            used |= set(re.findall(r"\bcrate::(\w+)", "\n".join(lines))) & names
+            used |= set(re.findall(rf"\b{root}::(\w+)", "\n".join(lines))) & names
         found[name] = used - {name}
     return found
 
@@ -78,13 +80,15 @@ def main() -> int:
             code = 1
         seen.add(name)
     print()
-    arrows = rooms(ROOT / "src/brain")
-    for name, others in arrows.items():
-        print(f"brain/{name}: {' '.join(sorted(others))}")
-    for circle in circles(arrows):
-        is_wide = len(circle) > CIRCLE_MAX
-        print(f"  a circle{' of too many' if is_wide else ''}: {' '.join(circle)}")
-        code |= int(is_wide)
+    houses = [("brain", "crate", CIRCLE_MAX), ("brain/frontier", "crate::frontier", 1)]
+    for house, root, circle_max in houses:
+        arrows = rooms(ROOT / "src" / house, root)
+        for name, others in arrows.items():
+            print(f"{house}/{name}: {' '.join(sorted(others))}")
+        for circle in circles(arrows):
+            is_wide = len(circle) > circle_max
+            print(f"  a circle{' of too many' if is_wide else ''}: {' '.join(circle)}")
+            code |= int(is_wide)
     return code
 
 

@@ -3,18 +3,16 @@
 //! Decides: failures that may be temporary are retried, as often and after as long as their class says
 //! ([`crate::politeness::Retries`]). A request to an address without a connection does not count as an attempt at the
 //! URL while there are other addresses, or may be. [`crate::politeness`] decides what an outcome means for the host's
-//! pace, [`super::host_failures`] whose failure it is, and [`super::robots_fetch`] what robots.txt says.
+//! pace, [`super::hosts`] whose failure it is, and [`super::robots_fetch`] what robots.txt says.
 
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use super::Frontier;
-use super::backlog::QueuedUrl;
-use super::host::State;
-use super::host_failures::{Blame, is_no_robots_txt, kind_of};
-use super::kind_lanes::Turn;
-use super::robots_message::RobotsResult;
-use super::site_quotas::Cost;
-use super::waiting::Ticket;
+use super::hosts::{Blame, is_no_robots_txt, kind_of};
+use super::order::Cost;
+use super::queue::{QueuedUrl, Ticket, Turn};
+use super::robots::RobotsResult;
+use super::slots::SLOW_AFTER;
 use crate::job::{FetchJob, HostId, JobKind};
 use crate::outcome::Outcome;
 use crate::politeness::{Complaint, RetryClass, Try, is_overload};
@@ -49,7 +47,7 @@ impl Frontier {
                     Outcome::Failed(Failure::Aborted) => None,
                     outcome => Some(!matches!(outcome, Outcome::Failed(_))),
                 };
-                self.lookups.ended(now, id, is_told);
+                self.slots.lookups().ended(now, id, is_told);
                 self.resolved(now, job, outcome);
                 End::Preparation
             }
@@ -60,18 +58,15 @@ impl Frontier {
                 End::Preparation
             }
             JobKind::Page => {
-                self.page_ended(id);
                 let counts = self.paused(now, job, outcome);
                 let end = self.page_fetched(now, job, outcome, counts);
-                let host = &self.hosts[id];
                 let cost = (end == End::Over).then(|| cost(outcome));
-                self.budgets.ended(&host.name, self.budgets.key(&job.url, host.site), cost);
-                self.allowances.ended(host.site, cost.is_some_and(|cost| cost.is_page));
+                self.order.page_ended(&mut self.hosts[id], &job.url, cost);
                 end
             }
         };
-        self.note_health(now, job, outcome, end);
         let host = &mut self.hosts[id];
+        self.notes.note_health(now, host, job, outcome, end == End::Again, &self.settings);
         let goes_on_meanwhile = job.kind == JobKind::Resolve && host.under_way.refreshing().is_some();
         host.under_way.ends(job.kind);
         // If it waits for its delay, or in another queue, it stays there.
@@ -83,15 +78,105 @@ impl Frontier {
             // Behind all others, so that the probes of an outage do not try one name forever.
             self.schedule(id, now, at);
         } else if job.kind == JobKind::Resolve {
-            // Before all others: behind a long queue of hosts the answer would expire before each turn.
-            self.hosts.set_state(id, State::Ready);
-            let site = self.hosts[id].site;
-            self.ready.push_answered(site, id, self.places.is_slow(site));
+            self.slots.make_answered_ready(&mut self.hosts, id);
         } else {
             self.go_on(id, now);
         }
-        self.trim_rules();
+        self.robots.trim(|holder, excess| self.hosts.drop_rules(holder, excess));
         end
+    }
+
+    /// The response for a job has arrived, or failed; its end may wait for us. The hands may have `measured` how long
+    /// it took.
+    pub fn came(&mut self, now: Instant, job: u64, measured: Option<Duration>) {
+        self.slots.fetch_slots().came(now, job, measured);
+    }
+
+    /// The response for a job was cut, as it held memory that others waited for: it would have lasted longer.
+    pub fn was_cut(&mut self, now: Instant, job: u64, lasted: Duration) {
+        self.slots.fetch_slots().came(now, job, Some(lasted.max(SLOW_AFTER)));
+    }
+
+    /// The connection of a job was refused, or we had no memory for its response; its end may wait for us.
+    pub fn came_to_nobody(&mut self, now: Instant, job: u64) {
+        self.slots.fetch_slots().came_to_nobody(now, job);
+    }
+
+    /// The response for a job waits to be read, behind many others.
+    pub fn waits_long(&mut self, job: u64) {
+        self.slots.fetch_slots().waits_long(job);
+    }
+
+    /// The job of a fetch that must end now, for others.
+    pub fn late(&mut self, now: Instant) -> Option<u64> {
+        self.slots.fetch_slots().late(now)
+    }
+
+    /// When to look for a late fetch.
+    pub fn next_late(&self) -> Option<Instant> {
+        self.slots.next_late()
+    }
+
+    /// A host has asked for a rest in a response that counts for nothing else.
+    pub fn asked_for_rest(&mut self, now: Instant, job: &FetchJob, status: u16, retry_after: Option<Duration>) {
+        if !is_overload(status) {
+            return;
+        }
+        let of_url = xxh3_64(job.url.as_str().as_bytes());
+        let complaint = Complaint { of_url, is_again: false, is_of_page: false, draw: self.draw() };
+        let (host, politeness) = (&mut self.hosts[job.host], &self.settings.politeness);
+        let of = (job.kind == JobKind::Page).then(|| kind_of(&job.url, job.is_strangers));
+        let blame = host.complains(now, (&job.url, of), retry_after, politeness);
+        match blame {
+            Blame::Host => host.pace.overloaded(now, retry_after, complaint, politeness),
+            Blame::LoneOrigin => host.pace.overloaded(now, None, complaint, politeness),
+            Blame::Origin | Blame::Kind => {}
+        }
+        if matches!(blame, Blame::Origin | Blame::LoneOrigin) && retry_after.is_some() {
+            self.notes.note_origin_rests(now, host, &self.settings);
+        }
+        self.notes.note_long_rest(now, host, &self.settings);
+    }
+
+    /// A random number from the crawl's own generator.
+    fn draw(&mut self) -> u64 {
+        self.draws += 1;
+        xxh3_64_with_seed(&self.draws.to_le_bytes(), self.settings.rng_seed)
+    }
+
+    /// The request of a job has ended, and its response waits to be read or to be judged. Its turns are given back
+    /// now: their delays count from here, and a claim does not outlast a long wait.
+    pub fn request_ended(&mut self, now: Instant, job: &FetchJob) {
+        if self.slots.fetch_slots().gives_turns_back(job.id) {
+            self.hosts[job.host].end_request(now, job, false, &self.ledger, &self.settings.politeness);
+        }
+    }
+
+    /// A failed job is held back: its host stays busy until the failure counts, while its slot and its address go to
+    /// others.
+    pub fn is_held_back(&mut self, now: Instant, job: &FetchJob) {
+        self.fetch_ended(now, job, false, false);
+        let (host, politeness) = (&mut self.hosts[job.host], &self.settings.politeness);
+        let delay = host.pace.delay(politeness);
+        host.pace.rest_until(now + delay);
+        host.release(now, job, false, &self.ledger, politeness);
+    }
+
+    /// A fetch of a host ended; tells whether it met a wall, and whether it brought a page.
+    fn fetch_ended(&mut self, now: Instant, job: &FetchJob, met_wall: bool, is_fine: bool) {
+        if self.slots.fetch_slots().gives_turns_back(job.id) {
+            self.hosts[job.host].end_request(now, job, met_wall, &self.ledger, &self.settings.politeness);
+        } else if met_wall {
+            job.turns.rest_after_wall(&self.ledger, now);
+        }
+        self.slots.fetch_ended(now, &mut self.hosts, job, is_fine, &self.settings);
+    }
+
+    /// A job of host `id` has ended: the host looks for its next step, unless it is due to look anyway.
+    fn go_on(&mut self, id: HostId, now: Instant) {
+        if let Some(at) = self.hosts[id].goes_on_at(self.settings.resolve_lead) {
+            self.schedule(id, now, at);
+        }
     }
 
     fn resolved(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome) {
@@ -173,12 +258,10 @@ impl Frontier {
         }
         // A restart must not forget the rest of an odd port either.
         if matches!(blame, Some(Blame::Origin | Blame::LoneOrigin)) && retry_after.is_some() {
-            self.note_origin_rests(now, job.host);
+            self.notes.note_origin_rests(now, host, &self.settings);
         }
-        if self.rests_long(job.host, now) {
-            self.note_rest(job.host, now);
-        }
-        self.release_host(now, job, of_host.is_some());
+        self.notes.note_long_rest(now, host, &self.settings);
+        host.release(now, job, of_host.is_some(), &self.ledger, politeness);
         if matches!(outcome, Outcome::Failed(_)) {
             self.refuse_wanted(now, job.host);
         }
@@ -197,31 +280,27 @@ impl Frontier {
     }
 
     fn page_fetched(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome, counts: Try) -> End {
-        self.note_page(job, outcome);
-        let retries = &self.settings.retries;
+        let (host, retries) = (&mut self.hosts[job.host], &self.settings.retries);
+        self.order.kinds().note_page(host, job, outcome);
         let class = RetryClass::of(outcome);
         let tries_max = class.map_or(0, |class| retries.max(class));
         // A host that complains about everything would cost each of its URLs all its attempts.
-        let is_storm = class == Some(RetryClass::Overload) && tries_max > 0 && self.hosts[job.host].pace.is_in_storm();
+        let is_storm = class == Some(RetryClass::Overload) && tries_max > 0 && host.pace.is_in_storm();
         let uncounted = counts == Try::Uncounted || is_storm;
         let may_be_of_kind = match outcome {
             Outcome::Failed(failure) => failure.is_of_answer() && counts == Try::Counts,
             _ => matches!(class, Some(RetryClass::Overload | RetryClass::Server)) && !is_storm,
         };
-        let is_in_vain =
-            may_be_of_kind && self.hosts[job.host].is_of_broken_kind(now, kind_of(&job.url, job.is_strangers));
+        let kind = kind_of(&job.url, job.is_strangers);
+        let is_in_vain = may_be_of_kind && host.is_of_broken_kind(now, kind);
         let Some(class) = class.filter(|_| (job.attempt < tries_max || uncounted) && !is_in_vain) else {
-            self.queued -= 1;
-            self.is_over(job.depth);
+            self.queue.ends(job.depth);
             return End::Over;
         };
         let wait = retries.wait(class, job.attempt);
-        let host = &mut self.hosts[job.host];
         let rest = host.pace.not_before().since(now);
         // Other URLs of its kind that waited meanwhile go before it: it must not lose all its attempts for the kind.
-        let of_kind = host
-            .kind_alone_rests_until(now, kind_of(&job.url, job.is_strangers))
-            .map(|at| at.since(now) + BEHIND_ITS_KIND);
+        let of_kind = host.kind_alone_rests_until(now, kind).map(|at| at.since(now) + BEHIND_ITS_KIND);
         let of_kind = of_kind.unwrap_or_default();
         // A request that we gave up ourselves need not wait for its host to recover.
         let wait = match outcome {
@@ -230,14 +309,11 @@ impl Frontier {
         };
         let attempt = if uncounted { job.attempt } else { job.attempt + 1 };
         let ticket = Ticket { number: job.number, depth: job.depth, is_strangers: job.is_strangers };
-        let weight = self.judge(job.host, &job.url, ticket).weight();
+        let weight = self.order.judge(host, &job.url, ticket).weight();
         let (url, is_examined) = (job.url.clone(), job.is_examined);
         let (level, turn, is_put_off) = (0, Turn::Queue, false);
         let entry = QueuedUrl { url, ticket, attempt, level, turn, weight, is_examined, is_put_off };
-        let host = &mut self.hosts[job.host];
-        let before = host.backlog.ram_bytes();
-        host.backlog.retry(now + wait, entry);
-        self.memory.changed(before, host.backlog.ram_bytes());
+        self.queue.change(&mut host.backlog, |backlog| backlog.retry(now + wait, entry));
         End::Again
     }
 }

@@ -11,12 +11,11 @@
 //! Limits: redirects of [`TARGET_BYTES_MAX`] bytes; [`HOST_FILES_MAX`] files wait for one host. An asker that finds
 //! no slot, or loses it to another, asks again after [`ASK_AGAIN`]; that does not count as an attempt.
 //!
-//! [`RobotsFiles`]: super::robots_files::RobotsFiles
+//! [`RobotsFiles`]: super::robots::files::RobotsFiles
 
 use super::Frontier;
-use super::origin::{RulesStep, robots_wait};
-use super::robots_files::{ASK_AGAIN, Asked, Asker, Finding};
-use super::robots_message::{RobotsAnswer, RobotsRequest, RobotsResult};
+use super::hosts::RulesStep;
+use super::robots::{ASK_AGAIN, Asked, Asker, Finding, RobotsAnswer, RobotsRequest, RobotsResult};
 use crate::job::{FetchJob, HostId};
 use crate::outcome::{Fetched, Outcome};
 use ringcrawl_base::time::Instant;
@@ -27,7 +26,7 @@ use ringcrawl_url::{SiteKey, Url};
 impl Frontier {
     /// Requests for hosts of other shards, with the shard that each is for.
     pub fn take_robots_requests(&mut self) -> Vec<(u16, RobotsRequest)> {
-        self.robots_files.take_requests()
+        self.robots.take_requests()
     }
 
     /// Another shard requests the content of a file on one of our hosts.
@@ -36,30 +35,30 @@ impl Frontier {
             return;
         }
         if let Asked::Known(finding) = self.ask(now, Asker::Shard(from), &request.url) {
-            self.robots_files.tell(from, &request.url, finding);
+            self.robots.tell(from, &request.url, finding);
         }
     }
 
     /// The next answer to another shard, with the shard that it is for.
     pub fn next_robots_answer(&mut self, now: Instant) -> Option<(u16, RobotsAnswer)> {
-        self.robots_files.next_answer(now)
+        self.robots.next_answer(now)
     }
 
     /// Whether an answer for another shard is ready.
     pub fn has_robots_answers(&self) -> bool {
-        self.robots_files.has_answers()
+        self.robots.has_answers()
     }
 
     /// Another shard answers. An answer is ignored if no asker waits for it or no shard was queried for it.
     pub fn robots_answered(&mut self, now: Instant, answer: RobotsAnswer) {
-        if !self.robots_files.is_requested(&answer.url) {
+        if !self.robots.is_requested(&answer.url) {
             return;
         }
         let holds_max = self.settings.robots.ttl.max(self.settings.politeness.retry_after_max);
         let until = now + answer.holds.min(holds_max);
-        let result = answer.result.map(|rules| self.rules_cache.keep(rules));
+        let result = answer.result.map(|rules| self.robots.rules().keep(rules));
         self.file_came(now, &answer.url, (result, until));
-        self.trim_rules();
+        self.robots.trim(|holder, excess| self.hosts.drop_rules(holder, excess));
     }
 
     /// A robots.txt was fetched: the host's own, or one that other origins were redirected to.
@@ -75,8 +74,8 @@ impl Frontier {
         // Before it learns: a redirect chain that loops discards what these files said.
         match own {
             // Another file may have displaced it among the pending ones: the askers ask again.
-            None if !self.robots_files.holds(&job.url) => {
-                self.robots_files.keep(&job.url, finding.clone(), &self.rules_cache);
+            None if !self.robots.holds(&job.url) => {
+                self.robots.keep(&job.url, finding.clone());
             }
             _ => self.file_came(now, &job.url, finding.clone()),
         }
@@ -134,34 +133,24 @@ impl Frontier {
             }
             RobotsResult::Unreachable(why) => {
                 let asked = retry_after.unwrap_or_default().min(settings.politeness.retry_after_max);
-                now + asked.max(robots_wait(*why, 0, settings))
+                now + asked.max(settings.robots_wait(*why, 0))
             }
             // Counted from the instant at which the host can act on it: the host may rest for longer than a verdict
             // holds.
             RobotsResult::Refused(_) => now.max(self.hosts[job.host].pace.not_before()) + settings.robots.ttl,
         };
-        let keep = |rules| if is_file { self.rules_cache.keep(rules) } else { self.rules_cache.allow_all() };
+        let known = self.robots.rules();
+        let keep = |rules| if is_file { known.keep(rules) } else { known.allow_all() };
         (result.map(keep), until)
     }
 
     /// Passes the content of a file to all askers, and keeps it for later ones.
     pub(super) fn file_came(&mut self, now: Instant, url: &Url, finding: Finding) {
-        let askers = self.robots_files.answered(url);
-        // The latest content holds, even if no asker waited for it.
-        if askers.is_empty() && !self.robots_files.holds(url) {
-            return;
-        }
-        self.robots_files.keep(url, finding.clone(), &self.rules_cache);
-        for asker in askers {
-            match asker {
-                Asker::Shard(shard) => self.robots_files.tell(shard, url, finding.clone()),
-                Asker::Origin(id, index) => {
-                    // It may have been given up meanwhile and requested again by itself, or forgotten.
-                    let origin = self.hosts.get_mut(id).and_then(|host| host.origins.get(usize::from(index)));
-                    if origin.is_some_and(|origin| origin.waits_for(url)) {
-                        self.learn(now, id, usize::from(index), finding.clone());
-                    }
-                }
+        for (id, index) in self.robots.came(url, &finding) {
+            // It may have been given up meanwhile and requested again by itself, or forgotten.
+            let origin = self.hosts.get_mut(id).and_then(|host| host.origins.get(usize::from(index)));
+            if origin.is_some_and(|origin| origin.waits_for(url)) {
+                self.learn(now, id, usize::from(index), finding.clone());
             }
         }
     }
@@ -171,7 +160,7 @@ impl Frontier {
     pub(super) fn learn(&mut self, now: Instant, id: HostId, index: usize, finding: Finding) {
         let mut finding = finding;
         loop {
-            let allow_all = self.rules_cache.allow_all();
+            let allow_all = self.robots.rules().allow_all();
             let host = &mut self.hosts[id];
             let may_act = now.max(host.pace.not_before());
             let own = host.origins[index].robots_url(&host.name);
@@ -179,7 +168,7 @@ impl Frontier {
             match origin.learn(now, may_act, finding, own.as_ref(), &allow_all, &self.settings) {
                 RulesStep::Settled => break,
                 RulesStep::Again(files) => {
-                    files.iter().chain(&own).for_each(|file| self.robots_files.forget(file));
+                    files.iter().chain(&own).for_each(|file| self.robots.forget(file));
                     break;
                 }
                 // A host's files for other origins do without rules that are redirected elsewhere. If ringcrawl
@@ -203,22 +192,29 @@ impl Frontier {
         }
         let longest = host.longest_crawl_delay(politeness);
         if std::mem::replace(&mut host.vitals.noted_crawl_delay, longest) != longest {
-            self.note_rest(id, now);
+            self.notes.note_rest(now, host, &self.settings);
         }
-        let host = &mut self.hosts[id];
+        self.wake_host(now, id);
+        if let Some(rules) = self.hosts[id].origins.get(index).and_then(|origin| origin.rules()) {
+            self.robots.rules().note(rules, (id, index as u8), |holder| self.hosts.holds_rules(holder));
+        }
+        self.notes.note_way(now, (id, &mut self.hosts[id]), index, &self.settings);
+    }
+
+    /// A host has something to do that it had not.
+    fn wake_host(&mut self, now: Instant, id: HostId) {
+        let host = &self.hosts[id];
         if host.state().may_be_woken() {
             let at = host.pace.not_before();
             self.schedule(id, now, at);
         }
-        self.note_rules(id, index);
-        self.note_way(now, id, index);
     }
 
     /// An origin has waited long for the redirect target, or its next attempt is due.
     pub(super) fn ask_again(&mut self, now: Instant, id: HostId, index: usize) {
         let origin = &mut self.hosts[id].origins[index];
         let Some((target, is_noted)) = origin.asks_for() else { return origin.forget() };
-        if is_noted && self.robots_files.remind(now, &target) {
+        if is_noted && self.robots.remind(now, &target) {
             return self.hosts[id].origins[index].wait(now + ASK_AGAIN, true);
         }
         match self.ask(now, Asker::Origin(id, index as u8), &target) {
@@ -246,7 +242,7 @@ impl Frontier {
             Asker::Origin(id, _) => self.hosts.get_mut(id).map(|host| host.site),
             Asker::Shard(_) => None,
         };
-        let asked = self.robots_files.ask(now, asker, asking_site, url);
+        let asked = self.robots.ask(now, asker, asking_site, url);
         let Asked::New { displaced } = &asked else { return asked };
         if let Some(displaced) = displaced
             && let Some(id) = self.hosts.find(displaced.host())
@@ -254,22 +250,18 @@ impl Frontier {
             self.hosts[id].robots_wanted.retain(|wanted| *wanted != **displaced);
         }
         if !is_ours {
-            self.robots_files.request(now, owner, url);
+            self.robots.request(now, owner, url);
             return asked;
         }
         let site = SiteKey::of_host(self.settings.rng_seed, url.host());
         // The site whose robots.txt leads there is charged for the name lookup.
         let id = self.hosts.admit_beyond_bound(now, url.host(), site, asking_site.unwrap_or_default());
         let Some(id) = id.filter(|id| self.hosts[*id].robots_wanted.len() < HOST_FILES_MAX) else {
-            self.robots_files.withdraw(url);
+            self.robots.withdraw(url);
             return Asked::Full;
         };
-        let host = &mut self.hosts[id];
-        host.robots_wanted.push(url.clone());
-        if host.state().may_be_woken() {
-            let at = host.pace.not_before();
-            self.schedule(id, now, at);
-        }
+        self.hosts[id].robots_wanted.push(url.clone());
+        self.wake_host(now, id);
         asked
     }
 

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use super::importance::{Level, TOP_LEVEL};
-use super::queue::Discipline;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
 use crate::kinds;
-use crate::politeness::Retries;
+use crate::politeness::{Key, Retries, RetryClass};
 use crate::route::Partition;
+use ringcrawl_base::Failure;
 use ringcrawl_base::time::{Duration, WallClock};
 use ringcrawl_config::Operators;
 use ringcrawl_config::{self as config, Config, UrlOrder};
@@ -84,25 +85,25 @@ impl Settings {
         }
     }
 
-    /// The order of a host's URLs.
-    pub(super) fn discipline(&self) -> Discipline {
-        match self.order {
-            UrlOrder::DepthFirst => Discipline::Newest,
-            UrlOrder::Random => Discipline::Drawn(self.rng_seed),
-            UrlOrder::BreadthFirst | UrlOrder::Backlinks | UrlOrder::Rank => Discipline::Oldest,
-        }
-    }
-
     /// Pages of a host that are not examined.
     pub(super) fn free_pages(&self) -> u32 {
         if self.has_page_budget { kinds::FREE_PAGES_OF_BUDGET } else { kinds::FREE_PAGES }
     }
 
-    /// How many levels URLs have.
-    pub(super) fn levels(&self) -> Level {
-        match self.order {
-            UrlOrder::Backlinks | UrlOrder::Rank => TOP_LEVEL + 1,
-            UrlOrder::BreadthFirst | UrlOrder::DepthFirst | UrlOrder::Random => 1,
+    /// The key of a host, if several shards may have URLs of it.
+    pub(super) fn host_key(&self, name: &str) -> Option<Key> {
+        let hash = || xxh3_64_with_seed(name.as_bytes(), self.rng_seed);
+        self.shares_hosts.then(|| Key::Host(hash()))
+    }
+
+    /// How long a robots.txt is not queried again after a failure, `attempts` after the first. If the connection is
+    /// refused, the wait is shorter, because a restarting server is back within minutes: it is the wait after the
+    /// third and fourth attempt at a page.
+    pub(super) fn robots_wait(&self, why: Failure, attempts: u8) -> Duration {
+        let usual = self.robots.retry_delay;
+        match why {
+            Failure::ConnectRefused => usual.min(self.retries.wait(RetryClass::Connect, attempts.saturating_add(2))),
+            _ => usual,
         }
     }
 
@@ -116,3 +117,8 @@ impl Settings {
         Settings { operators, ..self }
     }
 }
+
+/// A site has at most this many times as many hosts, fetches and lookups as are free.
+pub const TIMES_FREE: u64 = 3;
+/// Below this length a queue is not searched for stale entries.
+pub const STALE_ENTRIES_MIN: usize = 1_024;

@@ -7,6 +7,7 @@ mod bounds;
 mod budgets;
 mod crowd;
 mod health;
+mod kind_rests;
 mod kinds;
 mod lines;
 mod lookups;
@@ -26,9 +27,9 @@ use crate::hops::Hops;
 use crate::job::JobKind;
 use crate::outcome::{Fetched, Outcome};
 use crate::route::Partition;
-use crate::spool::SpoolOp;
+use crate::spool::{ReadFor, SpoolOp};
 use ringcrawl_base::Truncated;
-use ringcrawl_base::time::{UnixTime, WallClock};
+use ringcrawl_base::time::{Duration, UnixTime};
 use ringcrawl_config::Config;
 use ringcrawl_robots::Rules;
 
@@ -40,7 +41,7 @@ struct Bed {
     disk: BTreeMap<(u32, u32), Vec<u8>>,
     now: Instant,
     jobs: Vec<(Instant, FetchJob)>,
-    settled: Vec<Settled>,
+    settled: Vec<EndedUnfetched>,
     offered: u64,
 }
 
@@ -248,116 +249,6 @@ fn no_url_loses_its_tries_to_others() {
     assert_eq!(tries.len(), 2_000);
     assert!(tries.values().all(|tries| *tries == 2));
     assert_eq!((bed.frontier.queued(), bed.frontier.ram_bytes()), (0, 0));
-}
-
-/// Each host's robots.txt redirects to the next host's, forever.
-#[test]
-fn a_row_of_moved_robots_ends() {
-    let mut bed = Bed::new(|config| {
-        (config.politeness.site_delay, config.politeness.ip_delay) = (Duration::ZERO, Duration::ZERO)
-    });
-    bed.offer("http://h0.site.test/");
-    let mut trap = |job: &FetchJob| match job.kind {
-        JobKind::Robots => {
-            let number: u64 = job.url.host()[1..].split('.').next().and_then(|number| number.parse().ok()).unwrap();
-            moved(&format!("http://h{}.site.test/robots.txt", number + 1))
-        }
-        _ => well(job),
-    };
-    bed.run(24 * HOUR, 10_000, &mut trap);
-    assert!(bed.frontier.is_idle(), "{} jobs and no end", bed.jobs.len());
-    assert_eq!(bed.pages(), ["http://h0.site.test/"]);
-    assert!(bed.frontier.hosts() < 10, "{} hosts", bed.frontier.hosts());
-    // Hosts along the chain that have pages of their own continue by themselves.
-    (0..300).for_each(|number| bed.offer(&format!("http://h{number}.site.test/x")));
-    bed.run(24 * HOUR, 10_000, &mut trap);
-    assert!(bed.frontier.is_idle());
-    assert_eq!(bed.count(JobKind::Page), 301);
-    assert!(bed.frontier.hosts() < 310, "{} hosts", bed.frontier.hosts());
-}
-
-/// One host knows the rules in the end: every host redirected there within five hops obeys them.
-#[test]
-fn a_row_of_moved_robots_leads_somewhere() {
-    let mut bed = Bed::new(|_| ());
-    (0..9).for_each(|number| bed.offer(&format!("http://h{number}.site.test/private")));
-    bed.run(24 * HOUR, 10_000, &mut |job| match (job.kind, job.url.host().as_bytes()[1]) {
-        (JobKind::Robots, b'8') => robots("User-agent: *\nDisallow: /private"),
-        (JobKind::Robots, number) => moved(&format!("http://h{}.site.test/robots.txt", number - b'0' + 1)),
-        _ => well(job),
-    });
-    assert!(bed.frontier.is_idle());
-    // 8 redirects, 7 and 6 are too many: "as if there were no robots.txt".
-    let mut pages = bed.pages();
-    pages.sort_unstable();
-    assert_eq!(pages, [0, 1, 2].map(|number| format!("http://h{number}.site.test/private")));
-}
-
-#[test]
-fn robots_in_a_circle_end() {
-    for hosts in 1..12 {
-        let mut bed = Bed::new(|_| ());
-        (0..hosts).for_each(|number| bed.offer(&format!("http://h{number}.site.test/")));
-        bed.run(24 * HOUR, 10_000, &mut |job| match job.kind {
-            JobKind::Robots => {
-                let number: u64 = job.url.host()[1..].split('.').next().and_then(|text| text.parse().ok()).unwrap();
-                moved(&format!("http://h{}.site.test/robots.txt", (number + 1) % hosts))
-            }
-            _ => well(job),
-        });
-        assert!(bed.frontier.is_idle(), "{hosts} hosts");
-        // A longer circle is a chain that is too long: as if there were no robots.txt.
-        let pages = if hosts <= 6 { 0 } else { hosts as usize };
-        assert_eq!(bed.count(JobKind::Page), pages, "{hosts} hosts");
-        // Once more, and four times as after other failures, each along the whole chain.
-        let asked = bed.count(JobKind::Robots);
-        assert!(asked <= 6 * (hosts * hosts) as usize, "{hosts} hosts: {asked}");
-    }
-}
-
-/// RFC 6265: a server may redirect a client in circles until it returns a cookie.
-#[test]
-fn robots_that_come_back_to_their_start_are_asked_once_more_at_once() {
-    for (way, bounces, pages) in [
-        (&["/robots.txt"][..], 1, 1),
-        (&["/check", "/robots.txt"], 1, 1),
-        (&["/check", "/on", "/robots.txt"], 1, 1),
-        (&["/robots.txt"], 2, 1),
-        (&["/check", "/robots.txt"], 5, 1),
-        (&["/check", "/robots.txt"], 6, 0),
-        (&["/check", "/on", "/check"], 9, 0),
-        (&["/check", "/check"], 9, 0),
-    ] {
-        let mut bed = Bed::new(|_| ());
-        let mut bounced = 0;
-        bed.offer("http://a.test/open");
-        bed.offer("http://a.test/private");
-        bed.run(12 * HOUR, 100, &mut |job| match job.kind {
-            JobKind::Robots => match job.url.path_and_query() {
-                "/robots.txt" if bounced >= bounces => robots("User-agent: *\nDisallow: /private"),
-                "/robots.txt" => {
-                    bounced += 1;
-                    moved(&format!("http://a.test{}", way[0]))
-                }
-                path => {
-                    let step = way.iter().position(|step| *step == path).expect("a step of the way");
-                    moved(&format!("http://a.test{}", way[(step + 1) % way.len()]))
-                }
-            },
-            _ => well(job),
-        });
-        assert!(bed.frontier.is_idle(), "{way:?}");
-        assert_eq!(bed.pages().len(), pages, "{way:?}, {bounces}: {:?}", bed.pages());
-        assert!(bounced <= 6, "{way:?}: {bounced}");
-        // At once because of a cookie, and then no sooner than after another failure.
-        let robots: Vec<Instant> = bed
-            .jobs
-            .iter()
-            .filter(|(_, job)| job.kind == JobKind::Robots && job.url.path_and_query() == "/robots.txt")
-            .map(|(at, _)| *at)
-            .collect();
-        assert!(robots.windows(2).skip(1).all(|pair| pair[1].since(pair[0]) >= Duration::from_secs(600)), "{robots:?}");
-    }
 }
 
 /// A host with an endless queue owns the robots.txt that another host waits for. It has no URLs of that origin.

@@ -1,45 +1,23 @@
 //! A host's turn: which request comes next.
 //!
-//! Decides, for the host's current URL, in this order: whether it is still in scope and within its budgets, an
-//! address, a verdict of robots.txt, the delays, then the page. A host that cannot continue goes back into the
-//! calendar, never into a loop.
+//! Decides, for the host's current URL ([`url_choice`](super::url_choice)), in this order: whether it is still in scope
+//! and within its quotas, an address, a verdict of robots.txt, the delays, then the page. A host that cannot continue
+//! goes back into the calendar, never into a loop.
 
 use std::net::IpAddr;
 
-use super::backlog::{PUT_OFF_MAX, QueuedUrl, RETRIES_MAX, RETRIES_MIN, Taken};
-use super::calendar::Event;
-use super::fetch_slots::HURRIED;
-use super::host::State;
-use super::host_failures::{is_no_robots_txt, kind_of};
-use super::kind_lanes::Turn;
-use super::origin::{Origin, Verdict};
-use super::resolution::REFRESH_PATIENCE;
-use super::robots_message::RobotsResult;
-use super::site_quotas::{Left, PENDING_PAUSE};
-use super::waiting::{Ticket, WaitingUrls};
+use super::hosts::{Origin, REFRESH_PATIENCE, State, Verdict, is_no_robots_txt};
+use super::order::{Left, PENDING_PAUSE};
+use super::queue::{QueuedUrl, Ticket};
+use super::robots::RobotsResult;
+use super::url_choice::{Next, UrlChoice, wait_for_origin};
 use super::{Frontier, STEPS_MAX, TURN_FUEL};
-use crate::hops::Hops;
 use crate::job::{FetchJob, HostId, JobKind};
-use crate::kinds::KindFacts;
-use crate::politeness::{GivenUp, Key, Turns};
-use crate::spool::{Block, Spool};
+use crate::politeness::{GivenUp, Turns};
+use crate::spool::{Block, ReadFor, Spool};
 use ringcrawl_base::Failure;
 use ringcrawl_base::time::{Duration, Instant};
 use ringcrawl_url::Url;
-
-/// The next step of a host.
-enum Next {
-    /// Look at the current URL.
-    Current,
-    /// Look for another URL: the one that came had its turn before.
-    Stale,
-    /// Wait for the clock.
-    Wait(Instant),
-    /// Wait for a block.
-    Read(Block),
-    /// Nothing.
-    Idle,
-}
 
 /// The result of looking for the rules of an origin.
 #[allow(clippy::large_enum_variant, reason = "there is one at a time")]
@@ -62,7 +40,7 @@ impl Frontier {
             if let Some(given_up) = self.hosts[id].pace.given_up() {
                 if given_up.until <= now {
                     self.hosts[id].forgive();
-                } else if self.settle_next(id, now, given_up, spool) {
+                } else if self.end_next(id, now, given_up, spool) {
                     continue;
                 } else {
                     return None;
@@ -80,6 +58,10 @@ impl Frontier {
             match self.choose_url(id, now) {
                 Next::Current => {}
                 Next::Stale => continue,
+                Next::End(entry, failure) => {
+                    self.end_unfetched(*entry, failure);
+                    continue;
+                }
                 Next::Wait(_) | Next::Idle if self.wants_robots(id, now) => {
                     return self.wanted_robots_job(id, now);
                 }
@@ -96,21 +78,21 @@ impl Frontier {
                     return None;
                 }
             }
-            if self.lets_others_first(id, now) {
+            if let Some(until) = self.order.lets_others_first(now, &mut self.hosts, id) {
+                self.schedule(id, now, until);
                 return None;
             }
             let host = &mut self.hosts[id];
             let entry = host.backlog.take_current()?;
             // The scope may have changed since the URL was queued.
-            if let Some(failure) = self.scope.refuses(&entry.url, Hops::from_bits(entry.ticket.depth)) {
-                self.settle(entry, failure);
+            if let Some(failure) = self.scope.refuses(&entry.url, entry.ticket.hops()) {
+                self.end_unfetched(entry, failure);
                 continue;
             }
-            let site = self.budgets.key(&entry.url, self.hosts[id].site);
-            match self.budgets.left(now, &self.hosts[id].name, site) {
+            match self.order.left(now, host, &entry.url) {
                 Left::Enough => {}
                 Left::Nothing => {
-                    self.settle(entry, Failure::OverBudget);
+                    self.end_unfetched(entry, Failure::OverBudget);
                     continue;
                 }
                 Left::Pending => {
@@ -124,27 +106,27 @@ impl Frontier {
             }
             let host = &mut self.hosts[id];
             let Some(origin) = host.origin_of(&entry.url) else {
-                self.has_no_origin(id, entry, now);
+                if let Some(entry) = wait_for_origin(now, host, &mut self.queue, entry) {
+                    self.end_unfetched(entry, Failure::TooManyPorts);
+                }
                 continue;
             };
             match host.verdict(origin, &entry.url, now, &self.settings, &mut self.fuel) {
-                Verdict::Settle(failure) => self.settle(entry, failure),
+                Verdict::Settle(failure) => self.end_unfetched(entry, failure),
                 Verdict::Wait(at) => {
                     // A batch entry has no room for the count of attempts, so retries wait elsewhere.
                     if entry.attempt > 0 {
-                        let before = host.backlog.ram_bytes();
-                        host.backlog.retry(at, entry);
-                        self.memory.changed(before, host.backlog.ram_bytes());
+                        self.queue.change(&mut host.backlog, |backlog| backlog.retry(at, entry));
                         continue;
                     }
-                    if let Some(bytes) = host.origins[origin].park(entry.ticket, &entry.url, self.memory.has_room()) {
-                        self.memory.grew(bytes);
+                    if let Some(bytes) = host.origins[origin].park(entry.ticket, &entry.url, self.queue.has_room()) {
+                        self.queue.parked(bytes);
                         continue;
                     }
                     if host.has_another_that_works(origin) {
                         // Behind the URLs of origins that work.
-                        self.importance.is_back(&entry.url, entry.ticket);
-                        self.queue(now, id, &entry.url, entry.ticket, spool);
+                        self.order.is_back(&entry.url, entry.ticket);
+                        self.enqueue(now, id, &entry.url, entry.ticket, spool);
                         again_at = now + self.settings.politeness.host_delay.max(REQUEUE_PAUSE);
                         continue;
                     }
@@ -171,201 +153,37 @@ impl Frontier {
         }
         // A long run of URLs that robots.txt forbids: others go first, and the host pauses if its verdicts are
         // expensive.
-        let is_dear = work_before - self.fuel.left() >= DEAR_WORK;
-        let pause = if is_dear { DEAR_PAUSE } else { Duration::ZERO };
+        let is_costly = work_before - self.fuel.left() >= COSTLY_WORK;
+        let pause = if is_costly { COSTLY_PAUSE } else { Duration::ZERO };
         self.schedule(id, now, again_at.max(now + pause));
         None
     }
 
     /// Chooses the host's current URL, if it has none.
     fn choose_url(&mut self, id: HostId, now: Instant) -> Next {
-        let retries_max = if self.memory.has_room() { RETRIES_MAX } else { RETRIES_MIN };
-        let host = &mut self.hosts[id];
-        if host.backlog.current().is_some() {
-            return Next::Current;
-        }
-        let before = host.backlog.ram_bytes();
-        let tried = host.backlog.tried();
-        // Failed URLs are retried once others have shown how the host does: three links to a broken script would hold
-        // it up.
-        let others_first = host.kind_rest.as_ref().is_some_and(|rest| rest.others_first())
-            && tried + host.under_way.jobs() < retries_max;
-        if !others_first && host.backlog.take_retry(now) {
-            self.memory.changed(before, host.backlog.ram_bytes());
-            return self.if_not_resting(id, now);
-        }
-        let mut wait = host.backlog.next_retry();
-        // Each job in flight may add one more. There may be room for more of them sooner.
-        if let (Some(at), true) = (wait, tried + host.under_way.jobs() >= retries_max) {
-            return Next::Wait(at.min(now + ROOM_PAUSE));
-        }
-        for index in 0..host.origins.len() {
-            let waits_until = host.waits_until(index, now);
-            let Some(origin) = host.origins.get_mut(index).filter(|origin| origin.parked_bytes() > 0) else { continue };
-            match waits_until {
-                Some(at) => wait = Some(wait.map_or(at, |wait| wait.min(at))),
-                None => {
-                    if let Some((ticket, text)) = origin.unpark() {
-                        self.memory.shrank(WaitingUrls::entry_bytes(&text) as u64);
-                        if let Ok(url) = Url::from_canonical(&text) {
-                            let judgment = self.judge(id, &url, ticket);
-                            let (weight, is_examined) = (judgment.weight(), judgment.wants_look);
-                            let (attempt, level, turn) = (0, 0, Turn::Queue);
-                            let is_put_off = false;
-                            let entry =
-                                QueuedUrl { url, ticket, attempt, level, turn, weight, is_examined, is_put_off };
-                            self.hosts[id].backlog.set_current(entry);
-                            return self.if_not_resting(id, now);
-                        }
-                        self.queued -= 1;
-                    }
-                }
-            }
-        }
-        if host.kind_rest.as_ref().is_some_and(|rest| rest.are_many_put_off()) && !host.end_doubt(now) {
-            return Next::Wait(wait.map_or(now + SEARCH_PAUSE, |wait| wait.min(now + SEARCH_PAUSE)));
-        }
-        let kind_rest = host.kind_rest.as_mut();
-        host.backlog.rest_lane(kind_rest.is_some_and(|rest| rest.is_lap_over(now)));
-        let taken = host.backlog.take_next();
-        self.memory.changed(before, host.backlog.ram_bytes());
-        let before = host.backlog.ram_bytes();
-        let wanted = host.robots_wanted.iter().map(|url| host.may_ask_for_file_from(url, now)).min();
-        if let Some(at) = wanted {
-            wait = Some(wait.map_or(at, |wait| wait.min(at)));
-        }
-        match taken {
-            Taken::Url => {
-                let Some(entry) = host.backlog.take_current() else { return Next::Stale };
-                if entry.turn == Turn::Queue && !self.importance.takes(&entry.url, entry.ticket) {
-                    self.fuel.spend(STALE_WORK);
-                    return Next::Stale;
-                }
-                match entry.turn {
-                    Turn::Queue => self.judged(id, entry.ticket),
-                    Turn::Lane(_) => self.left_lane(),
-                }
-                let judgment = self.judge(id, &entry.url, entry.ticket);
-                let backlog = &mut self.hosts[id].backlog;
-                if let Some(kind) = judgment.lowered.filter(|kind| backlog.is_to_move(entry.turn, *kind)) {
-                    self.lower(id, &entry, kind);
-                    return Next::Stale;
-                }
-                let (weight, is_examined) = (judgment.weight(), judgment.wants_look);
-                let entry = QueuedUrl { weight, is_examined, ..entry };
-                self.hosts[id].backlog.set_current(entry);
-                self.if_not_resting(id, now)
-            }
-            Taken::Damaged(turn) => {
-                self.queued = self.queued.saturating_sub(1);
-                if turn != Turn::Queue {
-                    self.left_lane();
-                }
-                Next::Stale
-            }
-            Taken::Read(block) => Next::Read(block),
-            // No other URL is delayed by them.
-            Taken::Nothing if host.doubtful_rest > now => {
-                host.doubtful_rest = Instant::ZERO;
-                Next::Wait(now)
-            }
-            Taken::Nothing => {
-                if host.end_doubt(now) {
-                    return Next::Wait(now);
-                }
-                if others_first && host.backlog.take_retry(now) {
-                    self.memory.changed(before, host.backlog.ram_bytes());
-                    return self.if_not_resting(id, now);
-                }
-                // URLs that rest with their kinds have not ended.
-                let next_end = host.kind_rest.as_ref().and_then(|rest| rest.next_end(now));
-                let next_end = next_end.filter(|_| host.backlog.has_resting());
-                [wait, next_end].into_iter().flatten().min().map_or(Next::Idle, Next::Wait)
-            }
-        }
-    }
-
-    /// The current URL, unless it was put off or ended together with its kind.
-    fn if_not_resting(&mut self, id: HostId, now: Instant) -> Next {
-        if self.rests_with_its_kind(id, now) { Next::Stale } else { Next::Current }
-    }
-
-    /// Puts the current URL off while its kind rests, or ends it with its kind; returns whether it did. Without room
-    /// it goes to the lane of resting URLs.
-    fn rests_with_its_kind(&mut self, id: HostId, now: Instant) -> bool {
-        let host = &mut self.hosts[id];
-        let Some(entry) = host.backlog.current() else { return false };
-        if host.kind_rest.is_none() {
-            return false;
-        }
-        let of = kind_of(&entry.url, entry.ticket.is_strangers);
-        let (is_given_up, rests_until) = (host.is_of_kind_given_up(now, of), host.kind_rests_until(now, of));
-        let Some(until) = rests_until.or(is_given_up.then_some(now)) else { return false };
-        let Some(entry) = host.backlog.take_current() else { return false };
-        if is_given_up {
-            self.settle(entry, Failure::HostDead);
-            return true;
-        }
-        host.kind_rest.iter_mut().for_each(|rest| rest.is_put_off(entry.turn != Turn::Queue));
-        self.fuel.spend(STALE_WORK);
-        // A lane cannot store the count of attempts; a URL that was tried came from among the retries.
-        if self.resting_room(id) == 0 && entry.attempt == 0 {
-            self.lower(id, &entry, KindFacts::RESTING);
-            return true;
-        }
-        let host = &mut self.hosts[id];
-        let before = host.backlog.ram_bytes();
-        host.backlog.retry(until, QueuedUrl { is_put_off: true, ..entry });
-        self.memory.changed(before, host.backlog.ram_bytes());
-        true
-    }
-
-    /// A URL of a port for which its host has no slot: it waits, without a request, until one of the ports that do
-    /// not answer is given up. It ends if all ports have answered or too many URLs wait. Strangers' links leave room
-    /// for those of the host.
-    fn has_no_origin(&mut self, id: HostId, entry: QueuedUrl, now: Instant) {
-        let kept = if entry.ticket.is_strangers { self.resting_room_max() / 2 } else { 0 };
-        let has_room = entry.attempt > 0 || self.resting_room(id) > kept;
-        let host = &mut self.hosts[id];
-        if !has_room || !host.may_have_other_origins() || host.had_dead_port(&entry.url) {
-            return self.settle(entry, Failure::TooManyPorts);
-        }
-        let before = host.backlog.ram_bytes();
-        host.backlog.retry(now + ORIGIN_PAUSE, QueuedUrl { is_put_off: true, ..entry });
-        self.memory.changed(before, host.backlog.ram_bytes());
-    }
-
-    /// The number of URLs that may still be put off, with their kind or because their port has no slot.
-    fn resting_room(&self, id: HostId) -> usize {
-        self.resting_room_max().saturating_sub(self.hosts[id].backlog.put_off())
-    }
-
-    fn resting_room_max(&self) -> usize {
-        if self.memory.has_room() { PUT_OFF_MAX } else { RETRIES_MIN / 2 }
+        let slots = self.hosts.slots();
+        let Frontier { hosts, queue, order, fuel, .. } = self;
+        UrlChoice { now, id, host: &mut hosts[id], slots, queue, order, fuel }.choose()
     }
 
     /// Ends one URL of a host that was given up; `false` if none is left in memory.
-    fn settle_next(&mut self, id: HostId, now: Instant, given_up: GivenUp, spool: &mut Spool) -> bool {
-        let host = &mut self.hosts[id];
-        host.doubtful_rest = Instant::ZERO;
-        host.kind_rest = None;
-        host.backlog.rest_lane(false);
-        host.backlog.retry_all(now);
-        for origin in &mut host.origins {
-            origin.refuse(given_up.until, Failure::RobotsUnreachable);
-        }
-        for url in std::mem::take(&mut host.robots_wanted) {
+    fn end_next(&mut self, id: HostId, now: Instant, given_up: GivenUp, spool: &mut Spool) -> bool {
+        for url in self.hosts[id].give_everything_up(now, given_up.until) {
             self.file_came(now, &url, (RobotsResult::Refused(Failure::RobotsUnreachable), given_up.until));
         }
         // They end without a request.
         match self.choose_url(id, now) {
             Next::Current => {
                 if let Some(entry) = self.hosts[id].backlog.take_current() {
-                    self.settle(entry, given_up.failure);
+                    self.end_unfetched(entry, given_up.failure);
                 }
                 true
             }
             Next::Stale => true,
+            Next::End(entry, failure) => {
+                self.end_unfetched(*entry, failure);
+                true
+            }
             Next::Read(block) => {
                 self.read_back(id, block, spool);
                 false
@@ -377,38 +195,14 @@ impl Frontier {
         }
     }
 
+    fn read_back(&mut self, id: HostId, block: Block, spool: &mut Spool) {
+        self.hosts.set_state(id, State::Reading);
+        spool.read(block, ReadFor::Host(id));
+    }
+
     /// The host, or each of its addresses, is blocked.
     fn give_up_blocked(&mut self, id: HostId, now: Instant) {
         self.hosts[id].pace.give_up(Failure::Blocked, now + BLOCKED_FOR);
-    }
-
-    /// An address to query, and fallbacks for when it does not answer, without those that are blocked.
-    fn unblocked(&self, id: HostId, addr: IpAddr, others: Vec<IpAddr>) -> Option<(IpAddr, Vec<IpAddr>)> {
-        let blocks = self.scope.blocks();
-        if !blocks.has_addresses() {
-            return Some((addr, others));
-        }
-        let mut all = std::iter::once(addr).chain(others).filter(|addr| !blocks.blocks_address(*addr));
-        match all.next() {
-            Some(addr) => Some((addr, all.collect())),
-            // No fallbacks are given if one is known to work.
-            None => {
-                let known = self.hosts[id].resolution.known();
-                known.iter().copied().find(|addr| !blocks.blocks_address(*addr)).map(|addr| (addr, Vec::new()))
-            }
-        }
-    }
-
-    /// A blocked robots.txt on a host that is not blocked: nothing of its origin may be fetched, as no request reads
-    /// its rules.
-    fn robots_blocked(&mut self, id: HostId, url: &Url, now: Instant) {
-        let until = now + self.settings.robots.ttl;
-        let host = &mut self.hosts[id];
-        host.robots_wanted.retain(|wanted| wanted != url);
-        let name = host.name.clone();
-        let own = host.origins.iter_mut().filter(|origin| origin.robots_url(&name).as_ref() == Some(url));
-        own.for_each(|origin| origin.refuse(until, Failure::Blocked));
-        self.file_came(now, url, (RobotsResult::Refused(Failure::Blocked), until));
     }
 
     /// A host has nothing to do. Before its delay is over it rests, because an idle host may be forgotten; nothing
@@ -418,15 +212,12 @@ impl Frontier {
         match self.hosts[id].pace.not_before() {
             // Their ends are still to come.
             _ if self.hosts[id].under_way.jobs() > 0 => self.hosts.set_state(id, State::Emptied),
-            at if at > now => {
-                self.hosts.set_state(id, State::Resting(at));
-                self.calendar.push(at, Event::Host(id));
-            }
+            at if at > now => self.slots.let_rest(&mut self.hosts, id, at),
             _ => {
                 self.hosts.set_state(id, State::Idle);
                 // Rules outlast their expiry only for URLs that wait.
                 self.hosts[id].origins.iter_mut().for_each(Origin::note_use);
-                self.outside.look_again();
+                self.queue.look_outside_again();
             }
         }
     }
@@ -438,8 +229,7 @@ impl Frontier {
         let job = self.request(id, JobKind::Page, url, now)?;
         if job.kind == JobKind::Page {
             let host = &mut self.hosts[id];
-            self.budgets.took(now, &host.name, self.budgets.key(&job.url, host.site));
-            self.allowances.took(host.site);
+            self.order.page_begins(now, host, &job.url, weight);
             host.backlog.take_current();
             // Another attempt has no turn of its own.
             if attempt == 0 {
@@ -452,8 +242,9 @@ impl Frontier {
                 origin.note_use();
                 usage = origin.usage(&job.url, &mut self.fuel);
             }
-            self.page_begun(id, weight, now);
-            self.go_on_beside(id, now);
+            if let Some(at) = host.goes_on_beside_at(self.settings.resolve_lead) {
+                self.schedule(id, now, at);
+            }
             let Ticket { number, depth, is_strangers } = ticket;
             return Some(FetchJob { number, depth, is_strangers, attempt, is_examined, usage, ..job });
         }
@@ -488,7 +279,7 @@ impl Frontier {
         // Others may have been redirected there before. A host that was forgotten since is queried anyway: the
         // instant from which its Crawl-delay counts is forgotten, too.
         let own_known = own.as_ref().filter(|_| host.pace.was_asked());
-        match own_known.and_then(|own| self.robots_files.known(own, now)) {
+        match own_known.and_then(|own| self.robots.known(own, now)) {
             Some(finding) => {
                 self.learn(now, id, origin, finding);
                 RulesJob::Looked
@@ -499,20 +290,14 @@ impl Frontier {
 
     /// Whether a file that others were redirected to waits and may be requested.
     fn wants_robots(&self, id: HostId, now: Instant) -> bool {
-        self.wanted_robots(id, now).is_some()
-    }
-
-    /// The first of the files that others were redirected to, except those that rest with their origin or kind.
-    fn wanted_robots(&self, id: HostId, now: Instant) -> Option<&Url> {
-        let host = &self.hosts[id];
-        host.robots_wanted.iter().find(|url| host.may_ask_for_file_from(url, now) <= now)
+        self.hosts[id].wanted_file(now).is_some()
     }
 
     /// The request for a file that others were redirected to. If it is not a robots.txt, the host's own robots.txt is
     /// requested first, and few files that it forbids are fetched
-    /// ([`Host::takes_forbidden_file`](super::host::Host::takes_forbidden_file)).
+    /// ([`Host::takes_forbidden_file`](super::hosts::host::Host::takes_forbidden_file)).
     fn wanted_robots_job(&mut self, id: HostId, now: Instant) -> Option<FetchJob> {
-        let url = self.wanted_robots(id, now)?.clone();
+        let url = self.hosts[id].wanted_file(now)?.clone();
         if self.scope.blocks().blocks(&url) {
             self.refuse_file(now, id, &url);
             return None;
@@ -571,57 +356,42 @@ impl Frontier {
             return None;
         }
         let needed_at = now.max(host.pace.not_before());
-        let Some((addr, others)) = host.resolution.addr(needed_at).or_else(|| self.old_address(id, now, needed_at))
-        else {
+        let address = host.resolution.addr(needed_at);
+        let Some((addr, others)) = address.or_else(|| host.old_address(now, needed_at, self.settings.stale_max)) else {
             return self.lookup(id, url, now, needed_at);
         };
         if kind == JobKind::Robots && self.scope.blocks().blocks(&url) {
-            self.robots_blocked(id, &url, now);
+            let until = now + self.settings.robots.ttl;
+            host.refuse_robots(&url, until);
+            self.file_came(now, &url, (RobotsResult::Refused(Failure::Blocked), until));
             self.schedule(id, now, now);
             return None;
         }
-        let Some((addr, mut others)) = self.unblocked(id, addr, others) else {
+        let Some((addr, mut others)) = host.resolution.unblocked(self.scope.blocks(), addr, others) else {
             self.give_up_blocked(id, now);
             self.schedule(id, now, now);
             return None;
         };
-        let (site, turns) = (self.hosts[id].site, self.turns_for(id, addr));
-        if self.must_end_visit(now, id, &turns) {
+        let turns = host.turns_for(addr, &self.settings);
+        if host.under_way.must_end_visit(now, &turns, |key| self.slots.is_wanted(key, id)) {
             self.hosts.set_state(id, State::Busy);
             return None;
         }
-        let awaited = self.turn_queues.awaited_by_another(turns.keys(), site);
-        let lasts_max = self.places.deadline(site, self.settings.deadline, awaited);
-        let is_site_wanted =
-            || turns.keys().any(|key| matches!(key, Key::Site(_)) && self.turn_queues.is_wanted(key, id));
-        let lasts_max = match self.hosts[id].is_first_met() && is_site_wanted() {
-            true => lasts_max.min(HURRIED),
-            false => lasts_max,
-        };
+        let lasts_max = self.slots.time_for(id, host, &turns, self.settings.deadline);
         let deadline = now + lasts_max;
         // Another operator would need a further turn.
         let operator = self.settings.operators.of_address(addr);
         others.retain(|other| self.settings.operators.of_address(*other) == operator);
-        let is_slow = self.places.is_slow(site);
-        let may_look = |key| self.turn_queues.may_look(now, key, self.guest_at(key, id), is_slow);
-        let hold_until = self.hold_until(now, id, deadline);
-        if !self.is_visiting(id)
-            && let Err(taken) = turns.claim(&self.ledger, now, hold_until, may_look)
+        let hold_until = host.hold_until(now, deadline, self.settings.deadline);
+        if !host.under_way.is_visiting()
+            && let Err(taken) = self.slots.claim([now, hold_until], (id, &*host), &turns, &self.ledger, &self.settings)
         {
-            self.park(id, now, taken);
+            self.slots.park(now, &mut self.hosts, id, taken, &self.settings);
             return None;
         }
-        self.begin_request(now, id, &turns, hold_until);
+        host.begin_request(now, &turns, hold_until, &self.settings.politeness);
         let is_hurried = lasts_max < self.settings.deadline;
         Some(FetchJob { others, turns, is_hurried, ..self.job(now, id, kind, url, Some(addr), deadline) })
-    }
-
-    /// An expired address, if the name is being looked up and no answer came soon.
-    fn old_address(&mut self, id: HostId, now: Instant, needed_at: Instant) -> Option<(IpAddr, Vec<IpAddr>)> {
-        let host = &mut self.hosts[id];
-        let since = host.under_way.refreshing()?;
-        let may_serve = since + REFRESH_PATIENCE <= now && host.resolution.stretch(needed_at, self.settings.stale_max);
-        if may_serve { host.resolution.addr(needed_at) } else { None }
     }
 
     /// The lookup of a host's name for a request at `needed_at`, or `None` if it must wait. A host whose expired
@@ -640,14 +410,12 @@ impl Frontier {
             }
             return None;
         }
-        let asked = host.asked();
-        if !self.lookups.begin(now, id, asked) {
+        if !self.slots.lookups().begin(now, id, host.asked()) {
             if may_go_on && host.resolution.stretch(needed_at, self.settings.stale_max) {
                 self.schedule(id, now, needed_at);
                 return None;
             }
-            self.lookups.wait(id, asked);
-            self.hosts.set_state(id, State::Parked);
+            self.slots.park_for_name(&mut self.hosts, id);
             return None;
         }
         let both_families = host.resolution.wants_both_families();
@@ -672,9 +440,10 @@ impl Frontier {
         self.hosts[id].under_way.begins(kind);
         self.hosts.set_state(id, State::Busy);
         self.next_job += 1;
-        let is_of_slow_site = self.places.is_slow(self.hosts[id].site);
+        let (site, fetch_slots) = (self.hosts[id].site, self.slots.fetch_slots());
+        let is_of_slow_site = fetch_slots.is_slow(site);
         if kind != JobKind::Resolve {
-            self.places.took(now, self.next_job, self.hosts[id].site);
+            fetch_slots.took(now, self.next_job, site);
         }
         let politeness = &self.settings.politeness;
         let rest = self.hosts[id].pace.delay(politeness).max(politeness.ip_delay);
@@ -710,21 +479,13 @@ fn is_request(job: &Option<FetchJob>) -> bool {
     job.as_ref().is_some_and(|job| job.kind != JobKind::Resolve)
 }
 
-/// Cost of skipping a URL that had its turn: less than a microsecond.
-const STALE_WORK: u64 = 2_048;
 /// How long a blocked host is given up: as long as its queue takes to end.
 const BLOCKED_FOR: Duration = Duration::from_secs(1);
 /// Pause after a turn in which URLs only went behind others.
 const REQUEUE_PAUSE: Duration = Duration::from_secs(1);
-/// A URL whose port found no slot looks for one again after this time.
-const ORIGIN_PAUSE: Duration = Duration::from_secs(60);
-/// A host whose turn takes more work than this pauses for `DEAR_PAUSE`: it gets at least a fortieth of the shard's
+/// A host whose turn takes more work than this pauses for `COSTLY_PAUSE`: it gets at least a fortieth of the shard's
 /// time and at most a quarter.
-const DEAR_WORK: u64 = TURN_FUEL / 4;
+const COSTLY_WORK: u64 = TURN_FUEL / 4;
+const COSTLY_PAUSE: Duration = Duration::from_millis(20);
 /// Own requests of a host for each request of a file that others' robots.txt redirect to.
 const OWN_TURNS: u8 = 12;
-/// A host with too many URLs waiting for a retry is looked at again after this time.
-const ROOM_PAUSE: Duration = Duration::from_secs(10);
-/// Pause after many URLs in a row that were put off; then the next ones are looked at.
-const SEARCH_PAUSE: Duration = Duration::from_secs(1);
-const DEAR_PAUSE: Duration = Duration::from_millis(20);

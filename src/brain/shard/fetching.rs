@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use super::input::OutOfReach;
 use super::{Effect, Phase, Shard};
-use crate::frontier::{self, Rest, Settled};
+use crate::frontier::{self, EndedUnfetched, Rest};
 use crate::hops::Hops;
 use crate::job::{FetchJob, JobKind};
 use crate::log::{End, EndKind, HostNote, RecordPlace};
@@ -290,7 +290,7 @@ impl Shard {
         if let Some(page) = job.as_mut().filter(|job| job.kind == JobKind::Page) {
             page.via = self.vias.of(page.number).map(Box::from);
         }
-        for Settled { url, number, tries, failure } in self.frontier.take_settled() {
+        for EndedUnfetched { url, number, tries, failure } in self.frontier.take_settled() {
             // A site without end has millions of these, and nothing is wrong with them.
             if failure != Failure::OverBudget {
                 let via: Option<Box<str>> = self.vias.of(number).map(Box::from);

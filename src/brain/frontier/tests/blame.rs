@@ -197,7 +197,7 @@ fn ports_that_answered_keep_their_places() {
 fn origins_that_failed_are_remembered() {
     let politeness = Config::default().politeness;
     let url = |text: &str| Url::parse(text).expect("a URL");
-    let mut host = host::Host::new("www.site.test");
+    let mut host = hosts::Host::new("www.site.test");
     assert_eq!(host.record(), None);
     host.origin_of(&url("http://www.site.test/"));
     host.answered(&url("http://www.site.test/"), false);
@@ -207,7 +207,7 @@ fn origins_that_failed_are_remembered() {
         host.failed(now, (now, Duration::ZERO, None), &odd, Failure::ConnectRefused, &politeness);
     }
     let record = host.record().expect("a record");
-    let mut again = host::Host::new("www.site.test");
+    let mut again = hosts::Host::new("www.site.test");
     again.remember(record.clone());
     assert_eq!(again.record(), Some(record));
     let after = Instant::ZERO + Duration::from_secs(10);

@@ -273,7 +273,7 @@ fn retries_count_as_memory() {
         bed.run(HOUR, 100, &mut fail);
         let waiting: usize = bed.frontier.hosts.iter().map(|host| host.backlog.tried() + host.backlog.put_off()).sum();
         assert!(
-            waiting <= 50 * (backlog::RETRIES_MIN + backlog::RETRIES_MIN / 2 + 1),
+            waiting <= 50 * (queue::RETRIES_MIN + queue::RETRIES_MIN / 2 + 1),
             "{waiting} URLs wait for another try"
         );
         assert!(bed.frontier.ram_bytes() <= 50_000 + 50 * 4_000, "{}", bed.frontier.ram_bytes());
@@ -410,7 +410,7 @@ fn a_slow_site_keeps_nobody_from_an_address() {
     // All names are known, and all but two hosts wait for the address.
     bed.run(60, 6 + 2, &mut well);
     let later = bed.now + Duration::from_secs(60);
-    let places = &mut bed.frontier.places;
+    let places = bed.frontier.slots.fetch_slots();
     // Slow sites hold six slots, which is three times as many as are free.
     let slow = SiteKey::of_host(7, "slow.test");
     (0..6).for_each(|id| places.took(bed.now, 1_000 + id, SiteKey::of_host(7, &format!("x{id}.test"))));
@@ -423,9 +423,9 @@ fn a_slow_site_keeps_nobody_from_an_address() {
     let of_slow = bed.pages().iter().filter(|url| url.contains("slow")).count();
     assert_eq!((of_slow, bed.pages().len()), (0, 25), "{:?}", bed.pages());
     (0..6).for_each(|id| {
-        bed.frontier.places.gave_back(later, 1_000 + id);
+        bed.frontier.slots.fetch_slots().gave_back(later, 1_000 + id);
     });
-    bed.frontier.ready.fetch_ended();
+    bed.frontier.slots.look_again();
     bed.run(HOUR, 1_000, &mut well);
     assert_eq!(bed.pages().len(), 30);
 }
@@ -442,21 +442,25 @@ fn a_slow_site_has_its_turn_where_places_and_address_are_both_rare() {
     let later = bed.now + Duration::from_secs(60);
     for id in 0..7 {
         let site = if id == 6 { slow } else { SiteKey::of_host(7, &format!("x{id}.test")) };
-        bed.frontier.places.took(bed.now, 1_000 + id, site);
+        bed.frontier.slots.fetch_slots().took(bed.now, 1_000 + id, site);
     }
-    bed.frontier.places.look(later);
-    bed.frontier.places.gave_back(later, 1_006);
+    bed.frontier.slots.fetch_slots().look(later);
+    bed.frontier.slots.fetch_slots().gave_back(later, 1_006);
     bed.now = later;
     let before = bed.pages().len();
     for round in 0..40 {
         // A slot becomes free between two turns at the address, and a host that waits elsewhere takes it before the
         // next.
         bed.run(2, 2, &mut well);
-        bed.frontier.places.gave_back(bed.now, 1_000 + round);
-        bed.frontier.ready.fetch_ended();
+        bed.frontier.slots.fetch_slots().gave_back(bed.now, 1_000 + round);
+        bed.frontier.slots.look_again();
         let _ = bed.frontier.next_job(bed.now, &mut bed.spool).is_none_or(|job| panic!("{job:?}"));
-        if bed.frontier.may_slow_take() {
-            bed.frontier.places.took(bed.now, 1_006 + round, SiteKey::of_host(7, &format!("x{}.test", round % 6)));
+        if bed.frontier.slots.has_slot_for_slow_site() {
+            bed.frontier.slots.fetch_slots().took(
+                bed.now,
+                1_006 + round,
+                SiteKey::of_host(7, &format!("x{}.test", round % 6)),
+            );
         }
     }
     let of_slow = bed.pages()[before..].iter().filter(|url| url.contains("slow")).count();

@@ -292,17 +292,17 @@ fn who_was_called_and_became_slow_keeps_nobody_from_an_address() {
     (0..100).for_each(|n| crowd.offer(&format!("http://www.shared{n}.test/0")));
     (0..200).for_each(|n| crowd.offer(&format!("http://other{n}.o{n}.test/0")));
     crowd.run(20_000, &mut answer);
-    let places = &mut crowd.frontier.places;
+    let places = crowd.frontier.slots.fetch_slots();
     (0..6).for_each(|id| places.took(crowd.now, (1 << 40) + id, SiteKey::of_host(7, &format!("z{id}.test"))));
     crowd.places = 2;
     let mut was_called = false;
     for step in 0..3_000 {
         crowd.run(10, &mut answer);
-        let awaited = crowd.frontier.turn_queues.awaited(IpAddr::from([192, 0, 2, 1]).into());
+        let awaited = crowd.frontier.slots.awaited(IpAddr::from([192, 0, 2, 1]).into());
         if let Some(id) = awaited.filter(|_| !was_called && step > 400) {
             was_called = true;
             let (now, site) = (crowd.now, crowd.frontier.hosts[id].site);
-            let places = &mut crowd.frontier.places;
+            let places = crowd.frontier.slots.fetch_slots();
             places.took(now - Duration::from_secs(2), 1 << 41, site);
             places.look(now);
             places.gave_back(now, 1 << 41);

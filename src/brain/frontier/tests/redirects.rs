@@ -1,6 +1,6 @@
 //! Redirected robots.txt: which rules hold, which host is queried and how often, within a shard and between two.
 
-use super::super::robots_message::{RobotsAnswer, RobotsRequest, RobotsResult};
+use super::super::robots::{RobotsAnswer, RobotsRequest, RobotsResult};
 use super::*;
 use ringcrawl_robots::Rules;
 

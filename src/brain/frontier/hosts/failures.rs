@@ -1,0 +1,315 @@
+//! Failures of a host: to which of its origins they belong, and what they hold up.
+//!
+//! Decides: failures in a row belong to an origin, and an origin that is given up ends only its own URLs. Anyone may
+//! link to closed ports of a host. So while one of its origins works, origins whose last request failed, and odd
+//! ports that never answered, are *doubtful*: together they get a tenth of the host's time while URLs wait in its
+//! queue. An odd port that never answered gets [`ODD_FAILURES_MAX`] attempts, and its failures say nothing about the
+//! host's addresses.
+//! A kind of URLs that gets no answers while others do fails alone ([`crate::politeness::KindRest`]): anyone may link
+//! to a script that resets connections.
+//! 429 and 503 count as the host's complaint, except from an odd port that names a time or is next to an origin with
+//! more good answers, or from a kind of URLs that complains alone (`KindRest`): then only that origin or kind rests,
+//! and the host continues.
+//! Invariants: an origin that answered its last request is not held up by the others.
+//! Limits: the rest of a kind is forgotten with its host, and at the end of a run.
+//! Leaves to others: rests that a server asks for, and delays, which are the host's ([`crate::politeness`]).
+
+use std::net::IpAddr;
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use super::addresses::NextAddress;
+use super::failure_history::Remembered;
+use super::host::Host;
+use super::origin::{Origin, Verdict};
+use crate::frontier::settings::Settings;
+use crate::kinds::Tokens;
+use crate::politeness::{FailureStreak, HostPace, KindOfUrl, Try};
+use ringcrawl_base::Failure;
+use ringcrawl_base::time::{Duration, Instant};
+use ringcrawl_config::Politeness;
+use ringcrawl_robots::Fuel;
+use ringcrawl_url::Url;
+
+/// The source of a complaint.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Blame {
+    /// The host.
+    Host,
+    /// An odd port that names a time for which to leave it alone. It is the only one known to work, so the host backs
+    /// off as well, but no longer than after a complaint that names no time: anyone may have linked there first.
+    LoneOrigin,
+    /// Only an odd port.
+    Origin,
+    /// Only a kind of URLs.
+    Kind,
+}
+
+impl Host {
+    /// A request to `url` was answered; `has_complained` tells whether with a complaint.
+    pub fn answered(&mut self, url: &Url, has_complained: bool) {
+        if let Some(origin) = self.origins.iter_mut().find(|origin| origin.is_of(url)) {
+            origin.answered(has_complained);
+        }
+    }
+
+    /// A page of this kind had a good answer, with this status. Anyone may link to a missing page, which says nothing
+    /// about a kind.
+    pub fn is_well(&mut self, of: KindOfUrl, status: u16) {
+        let exists = status < 400 || !of.is_strangers;
+        if exists {
+            self.fine_kinds.note(of);
+        }
+        self.kind_rest.iter_mut().for_each(|rest| rest.is_fine(exists.then_some(of.kind)));
+    }
+
+    /// Whether a page of a kind that never had a good answer `took` so much longer than the host's last response that
+    /// anyone could hold the host up with links to it, as its delay grows with that time.
+    pub fn is_slow(&self, of: KindOfUrl, took: Duration) -> bool {
+        took >= SLOW_MIN && took >= self.pace.took() * SLOW_FACTOR && !self.fine_kinds.has(of.kind)
+    }
+
+    /// `url`, of this hash, was answered with 429 or 503; returns whether that happened before, as far as known.
+    pub fn url_complained(&mut self, hash: u64) -> bool {
+        self.kind_rest.get_or_insert_default().url_complained(hash as u32 | 1)
+    }
+
+    /// `url` was answered with 429 or 503: returns the source of that complaint. An origin or a kind of URLs that
+    /// complains alone rests alone; a robots.txt is of no kind.
+    pub fn complains(
+        &mut self,
+        now: Instant,
+        (url, of): (&Url, Option<KindOfUrl>),
+        retry_after: Option<Duration>,
+        politeness: &Politeness,
+    ) -> Blame {
+        let index = self.origins.iter().position(|origin| origin.is_of(url));
+        let is_aside = |origin: &Origin| {
+            let others = || self.origins.iter().any(|other| origin.is_beside(other));
+            origin.is_odd() && (retry_after.is_some() || others())
+        };
+        if let Some(index) = index.filter(|index| is_aside(&self.origins[*index])) {
+            let rest = retry_after.unwrap_or(politeness.retry_delay).min(politeness.retry_after_max);
+            self.origins[index].streak.rest_until(now + rest);
+            return if self.has_another_that_works(index) { Blame::Origin } else { Blame::LoneOrigin };
+        }
+        match of.filter(|_| retry_after.is_none()).is_some_and(|of| self.fails_aside(now, of, None, politeness)) {
+            true => Blame::Kind,
+            false => Blame::Host,
+        }
+    }
+
+    /// A request to a page of this kind failed after reaching its server; returns whether only that kind of URLs
+    /// fails, and rests alone.
+    pub fn fails_alone(
+        &mut self,
+        now: Instant,
+        took: Duration,
+        (url, of): (&Url, KindOfUrl),
+        politeness: &Politeness,
+    ) -> bool {
+        let is_stranger = self.origin_of(url).is_none_or(|index| self.origins[index].is_stranger());
+        // If nothing else waits, nothing is held up.
+        let took = if self.backlog.has_queued() { took.min(KIND_TOOK_MAX) } else { Duration::ZERO };
+        !self.fine_kinds.is_empty() && !is_stranger && self.fails_aside(now, of, Some(took), politeness)
+    }
+
+    /// Nothing else waits, or not nearby: kinds in doubt are requested now. Returns whether any URLs were put off for
+    /// that.
+    pub fn end_doubt(&mut self, now: Instant) -> bool {
+        let ended = self.kind_rest.as_mut().and_then(|rest| rest.end_doubt(now));
+        ended.inspect(|until| self.backlog.put_off_no_longer(*until)).is_some()
+    }
+
+    /// A URL of this kind complained, or `failed` after this time; returns whether only its kind does, and rests
+    /// alone.
+    fn fails_aside(&mut self, now: Instant, of: KindOfUrl, failed: Option<Duration>, politeness: &Politeness) -> bool {
+        let rest = self.kind_rest.get_or_insert_default();
+        rest.complained(now, (of.kind, &self.fine_kinds), failed, politeness)
+    }
+
+    /// Whether another attempt at a URL of this kind is in vain.
+    pub fn is_of_broken_kind(&self, now: Instant, of: KindOfUrl) -> bool {
+        self.kind_rest.as_ref().is_some_and(|rest| rest.is_broken(now, of, &self.fine_kinds))
+    }
+
+    /// Whether URLs of this kind end without a request.
+    pub fn is_of_kind_given_up(&self, now: Instant, of: KindOfUrl) -> bool {
+        self.kind_rest.as_ref().is_some_and(|rest| rest.is_given_up(now, of.kind))
+    }
+
+    /// Until when URLs of this kind rest, if they do.
+    pub fn kind_rests_until(&self, now: Instant, of: KindOfUrl) -> Option<Instant> {
+        self.kind_rest.as_ref()?.rests_until(now, of, &self.fine_kinds)
+    }
+
+    /// The same, but only for the kind's own complaint, not for doubt.
+    pub fn kind_alone_rests_until(&self, now: Instant, of: KindOfUrl) -> Option<Instant> {
+        self.kind_rest.as_ref()?.alone_until(now, of.kind)
+    }
+
+    /// The response to a URL of this kind cost this much time, and the host's rest: similar URLs are in doubt, unless
+    /// that was their kind's own.
+    pub fn doubt(&mut self, now: Instant, of: KindOfUrl, took: Duration, is_own: bool) {
+        if is_own && self.fine_kinds.has(of.kind) || self.fine_kinds.is_empty() {
+            return;
+        }
+        let rests_until = self.pace.not_before().max(now);
+        let cost = took + rests_until.since(now);
+        self.kind_rest.get_or_insert_default().doubt(rests_until, of, &self.fine_kinds, cost);
+    }
+
+    /// A request to `url` failed that began at `began`, `took` this long and `asked` this address first, and not
+    /// because of a proxy or ourselves. Returns whether it counts.
+    pub fn failed(
+        &mut self,
+        now: Instant,
+        (began, took, asked): (Instant, Duration, Option<IpAddr>),
+        url: &Url,
+        failure: Failure,
+        politeness: &Politeness,
+    ) -> Try {
+        let origin = self.origin_of(url);
+        let works = self.works();
+        let is_stranger = origin.is_none_or(|index| self.origins[index].is_stranger()) && works;
+        let left = if is_stranger { NextAddress::None } else { self.resolution.failed(failure, asked) };
+        let Some(index) = origin else { return Try::Counts };
+        // The other family is part of the same attempt: a host with nothing else to do may be forgotten before the
+        // next one, and with it which address is dead.
+        let has_another_address = left != NextAddress::None;
+        let failures_max = self.failures_max(index, politeness);
+        let counts = self.origins[index].streak.failed(now, began, has_another_address, failures_max, politeness);
+        // The origin that worked until now may be this one.
+        if self.works() {
+            let took = took.min(TOOK_MAX);
+            self.doubtful_rest = now + (took * DOUBTFUL_REST_FACTOR).max(politeness.retry_delay);
+        }
+        if self.origins[index].streak.dead_until().is_some() {
+            let (backlog, origin) = (&mut self.backlog, &self.origins[index]);
+            backlog.retry_those(now, |url| origin.is_of(url));
+        }
+        counts
+    }
+
+    /// The verdict on `url`, of the origin `index`.
+    pub fn verdict(&mut self, index: usize, url: &Url, now: Instant, settings: &Settings, fuel: &mut Fuel) -> Verdict {
+        let failures_max = self.failures_max(index, &settings.politeness);
+        let origin = &mut self.origins[index];
+        match origin.streak.dead_until() {
+            Some(until) if until > now => return Verdict::Settle(Failure::HostDead),
+            Some(_) => {
+                origin.forget();
+                origin.streak.forgive(failures_max);
+            }
+            None => {}
+        }
+        let verdict = origin.verdict(url, now, settings, fuel);
+        let rests_until = self.rests_until(index);
+        match verdict {
+            Verdict::Settle(_) | Verdict::Ask => verdict,
+            Verdict::Wait(at) => Verdict::Wait(at.max(rests_until)),
+            Verdict::Fetch | Verdict::Allowed if rests_until > now => Verdict::Wait(rests_until),
+            Verdict::Fetch | Verdict::Allowed => verdict,
+        }
+    }
+
+    /// Until when nothing of the origin `index` can be fetched or ended; `None` if something can.
+    pub fn waits_until(&self, index: usize, now: Instant) -> Option<Instant> {
+        let origin = self.origins.get(index)?;
+        // All URLs of a given-up host can be ended.
+        if origin.streak.dead_until().is_some() || self.pace.given_up().is_some() {
+            return None;
+        }
+        let rest = Some(self.rests_until(index)).filter(|at| *at > now);
+        origin.waits_until(now).max(rest)
+    }
+
+    /// Until when the origin of `url` is given up, if it is at `now`.
+    pub fn dead_until(&self, url: &Url, now: Instant) -> Option<Instant> {
+        let origin = self.origins.iter().find(|origin| origin.is_of(url))?;
+        origin.streak.dead_until().filter(|until| *until > now)
+    }
+
+    /// The instant from which a file that others' robots.txt redirect to may be requested, with regard to failures
+    /// and complaints.
+    pub fn may_ask_for_file_from(&self, url: &Url, now: Instant) -> Instant {
+        let index = self.origins.iter().position(|origin| origin.is_of(url));
+        let of_origin = index.map_or(Instant::ZERO, |index| self.rests_until(index));
+        let of_kind = is_no_robots_txt(url).then(|| self.kind_rests_until(now, kind_of(url, true))).flatten();
+        of_kind.map_or(of_origin, |until| until.max(of_origin))
+    }
+
+    /// Whether an origin of this host other than `index` works: then its URLs must not wait behind those of this one.
+    pub fn has_another_that_works(&self, index: usize) -> bool {
+        self.origins.iter().enumerate().any(|(other, origin)| other != index && origin.works())
+    }
+
+    /// The record that must outlive the host in memory; `None` if it has not failed.
+    pub fn record(&self) -> Option<Remembered> {
+        let failing = self.origins.iter().filter(|origin| origin.streak != FailureStreak::default());
+        let record = Remembered {
+            given_up: self.pace.given_up(),
+            caution: self.pace.caution().to_remember(),
+            origins: failing.map(Origin::record).collect(),
+            wants_both_families: self.resolution.wants_both_families(),
+            dead: self.resolution.dead(),
+        };
+        (record != Remembered::default()).then_some(record)
+    }
+
+    /// The host was known before, and forgotten.
+    pub fn remember(&mut self, record: Remembered) {
+        let Remembered { given_up, caution, origins, wants_both_families, dead } = record;
+        self.pace = HostPace::remembered(given_up, caution);
+        self.resolution.remember(wants_both_families, dead);
+        self.origins = origins.into_iter().map(Origin::remembered).collect();
+    }
+
+    fn works(&self) -> bool {
+        self.origins.iter().any(Origin::works)
+    }
+
+    fn rests_until(&self, index: usize) -> Instant {
+        let Some(origin) = self.origins.get(index) else { return Instant::ZERO };
+        let is_doubtful = origin.streak.has_failed() || origin.is_stranger();
+        let shared = if is_doubtful && self.works() { self.doubtful_rest } else { Instant::ZERO };
+        origin.streak.rests_until().max(shared)
+    }
+
+    fn failures_max(&self, index: usize, politeness: &Politeness) -> u32 {
+        let is_stranger = self.origins.get(index).is_some_and(Origin::is_stranger);
+        let max = politeness.host_failures_max.max(1);
+        if is_stranger && self.works() { max.min(ODD_FAILURES_MAX) } else { max }
+    }
+}
+
+/// The kind of a URL: all URLs of one script, whatever numbers its path has, or of one family of paths. URLs to which
+/// only strangers link are of another kind, as anyone may link to pages that the host does not have, under names that
+/// look like its pages'.
+pub fn kind_of(url: &Url, is_strangers: bool) -> KindOfUrl {
+    let kind = match url.path_and_query().split_once('?') {
+        Some((path, _)) => {
+            Tokens::of(path).kind().fold(0, |hash, token| xxh3_64_with_seed(&token.to_le_bytes(), hash)) as u32
+        }
+        None => Tokens::of(url.path_and_query()).family(),
+    };
+    KindOfUrl { kind: if is_strangers { !kind } else { kind }, is_strangers }
+}
+
+/// Whether a file that is fetched for rules is not at a robots.txt path: others were redirected there, and it may be
+/// a page.
+pub fn is_no_robots_txt(url: &Url) -> bool {
+    url.path_and_query() != "/robots.txt"
+}
+
+/// Attempts at an odd port that never answered, while another origin of its host works.
+const ODD_FAILURES_MAX: u32 = 3;
+/// After a failure doubtful origins rest for this many times its duration, while another one works.
+const DOUBTFUL_REST_FACTOR: u32 = 10;
+/// No connection attempt counts for longer than this.
+const TOOK_MAX: Duration = Duration::from_secs(10);
+/// A page that takes this long, and this many times as long as the one before, is slow for its host.
+const SLOW_MIN: Duration = Duration::from_secs(1);
+const SLOW_FACTOR: u32 = 4;
+/// Upper bound on the time of a failed answer that sets the rest of its kind.
+const KIND_TOOK_MAX: Duration = Duration::from_secs(30);
