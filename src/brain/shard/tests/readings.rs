@@ -1,6 +1,6 @@
 //! Long responses, which are read in parallel with their shard.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 
 use super::*;
 use crate::page::LongResponse;
