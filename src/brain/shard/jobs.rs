@@ -238,22 +238,29 @@ impl Shard {
         }
     }
 
-    /// A long response was read. After [`Phase::Abort`] it is dropped, as others are.
+    /// A long response was read. After [`Phase::Abort`] it is dropped, as others are. If its segment was closed in the
+    /// meantime, or its scope replaced, it is read again.
     pub(super) fn was_read(&mut self, now: Instant, mut page: PageRead) {
-        let records = page.records.take().filter(|_| self.phase < Phase::Abort);
-        let stored = records.map(|records| {
-            let (url, has_body) = (&page.job().url, page.is_page && page.fetched.body_bytes > 0);
-            self.durability.store_records(now, url, records?, has_body, &mut self.stats)
-        });
-        let stored = match stored.transpose() {
-            Ok(None) => Stored::default(),
-            Ok(Some(Some(stored))) => stored,
-            // Its segment was closed in the meantime.
-            Ok(Some(None)) => match self.durability.segments().names(page.started()) {
-                Ok(names) => return self.effects.push(Effect::Read(page.again(names))),
-                Err(error) => return self.effects.fail(error),
-            },
-            Err(error) => return self.effects.fail(error),
+        let mut stored = Some(Stored::default());
+        if self.phase < Phase::Abort {
+            if !self.flights.is_by_scope(&page) {
+                stored = None;
+            } else if let Some(records) = page.records.take() {
+                let has_body = page.is_page && page.fetched.body_bytes > 0;
+                let records = records.and_then(|records| {
+                    self.durability.store_records(now, &page.job().url, records, has_body, &mut self.stats)
+                });
+                match records {
+                    Ok(records) => stored = records,
+                    Err(error) => return self.effects.fail(error),
+                }
+            }
+        }
+        let Some(stored) = stored else {
+            return match self.durability.segments().names(page.started()) {
+                Ok(names) => self.effects.push(self.flights.read_again(page, names)),
+                Err(error) => self.effects.fail(error),
+            };
         };
         self.flights.was_read(now, page.job().id);
         let is_page = page.is_page && self.phase < Phase::Abort;

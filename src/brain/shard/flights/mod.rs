@@ -23,7 +23,7 @@ use crate::frontier::Frontier;
 use crate::job::{FetchJob, JobKind};
 use crate::names::Lookups;
 use crate::outcome::Outcome;
-use crate::page::{Page, PageReader};
+use crate::page::{Page, PageRead, PageReader};
 use crate::scope::Scope;
 use crate::stats::Totals;
 use crate::transaction::Transaction;
@@ -307,6 +307,16 @@ impl Flights {
     ) -> Effect {
         self.readings.begin(now, job.id, site);
         Effect::Read(self.reader.reading(job, transaction, names))
+    }
+
+    /// Whether it was read by the scope that is in force.
+    pub(super) fn is_by_scope(&self, page: &PageRead) -> bool {
+        page.is_by_scope_of(&self.reader)
+    }
+
+    /// It is read again, into records of these names.
+    pub(super) fn read_again(&self, page: PageRead, names: Names) -> Effect {
+        Effect::Read(page.again(&self.reader, names))
     }
 
     /// It was read.
