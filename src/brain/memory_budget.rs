@@ -411,7 +411,7 @@ const HELD_BYTES: u64 = crate::shard::HELD_FREE_BYTES_MAX as u64;
 const COMPRESSORS: u64 = 2;
 /// Records that a dictionary is trained from, tables of the training, and those of two dictionaries.
 const DICTIONARY_BYTES: u64 = 16 << 20;
-/// Links to other shards' URLs, until they are sent, as in `shard::link_counts`.
+/// Links to other shards' URLs, until they are sent, as in `shard::outbox`.
 const GATHERED_LINKS_BYTES: u64 = 1 << 20;
 /// As in `fetch`.
 const BLOCKS_MAX: u64 = 256;

@@ -59,6 +59,8 @@ use ringcrawl_url::{HashedUrls, Repeats, fingerprint};
 pub struct PageReader {
     config: Arc<Config>,
     scope: Scope,
+    /// How often the scope was replaced.
+    scope_changes: u32,
     /// For the fingerprints of links.
     rng_seed: u64,
 }
@@ -91,7 +93,7 @@ pub struct Page<'a> {
 impl PageReader {
     /// A reader with the limits and options of `config`.
     pub fn new(config: Arc<Config>) -> PageReader {
-        PageReader { config, scope: Scope::default(), rng_seed: 0 }
+        PageReader { config, scope: Scope::default(), scope_changes: 0, rng_seed: 0 }
     }
 
     /// The same reader in a crawl with a scope, which decides which pages' links are taken and which pages are
@@ -108,6 +110,7 @@ impl PageReader {
     /// Replaces the scope.
     pub fn set_scope(&mut self, scope: Scope) {
         self.scope = scope;
+        self.scope_changes = self.scope_changes.wrapping_add(1);
     }
 
     /// Reads the response to `job`, and counts what it is.

@@ -110,9 +110,14 @@ impl PageRead {
         self.reading.transaction.started
     }
 
-    /// Packs it to be read again, with other names.
-    pub fn again(self, names: Names) -> Box<LongResponse> {
-        Box::new(LongResponse { names, ..*self.reading })
+    /// Whether it was read by the scope that `reader` has.
+    pub fn is_by_scope_of(&self, reader: &PageReader) -> bool {
+        self.reading.reader.scope_changes == reader.scope_changes
+    }
+
+    /// Packs it to be read again by `reader`, with other names.
+    pub fn again(self, reader: &PageReader, names: Names) -> Box<LongResponse> {
+        Box::new(LongResponse { names, reader: reader.clone(), ..*self.reading })
     }
 }
 

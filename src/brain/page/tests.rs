@@ -724,7 +724,7 @@ fn records_of_a_closed_segment_have_no_place_in_the_next() {
     segment.begin("next.warc.zst", UnixTime::from_micros(1)).expect("begins");
     let records = read.records.take().expect("stored").expect("written");
     assert_eq!(segment.append_records(&job.url, records.clone()), Ok(None), "of another segment");
-    let mut again = read.again(segment.names().expect("open")).read(&mut writer);
+    let mut again = read.again(&reader, segment.names().expect("open")).read(&mut writer);
     let anew = again.records.take().expect("stored").expect("written");
     assert_ne!(anew, records);
     assert!(segment.append_records(&job.url, anew).is_ok_and(|placed| placed.is_some()));

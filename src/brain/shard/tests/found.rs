@@ -47,7 +47,7 @@ fn what_is_accepted_is_that_of_following_every_link() {
         };
         let mut rigs = [false, true].map(|follows_seen_links| {
             let mut rig = Rig::new(config(settings), Logs::new());
-            rig.shard.follows_seen_links = follows_seen_links;
+            rig.shard.intake.follow_seen_links(follows_seen_links);
             rig.seed(&Url::parse(&format!("http://{}/0", hosts[0])).expect("a URL"));
             rig
         });
@@ -62,7 +62,7 @@ fn what_is_accepted_is_that_of_following_every_link() {
                 rig.shard.found_by(Instant::ZERO, &job, &found);
                 rig.receive(page + 1, &received.iter().map(String::as_str).collect::<Vec<_>>());
             }
-            passed += rigs[0].shard.are_seen(found.fingerprints()).iter().filter(|is_seen| **is_seen).count();
+            passed += rigs[0].shard.intake.are_seen(found.fingerprints()).iter().filter(|is_seen| **is_seen).count();
         }
         let ends = rigs.map(|mut rig| {
             let now = Instant::ZERO + Duration::from_secs(60);

@@ -353,7 +353,7 @@ fn who_answered_an_earlier_run_falls_silent() {
         }
         let ends: Vec<SiteEnd> = rig.shard.take_site_ends().collect();
         let reply = |job: &FetchJob| {
-            let witness = rig.shard.keys.witness(&job.url, job.addr);
+            let witness = Witness::new(1, job.url.host(), job.addr);
             ends.iter().find(|end| end.witness == witness).map(|end| end.reply)
         };
         (reply(&answers), reply(&never))
@@ -364,32 +364,6 @@ fn who_answered_an_earlier_run_falls_silent() {
     next.command(at(60_300), Command::Outage(OutOfReach::Nothing));
     next.run(at(90_000));
     assert_eq!(replies(&mut next, 90_100), both, "an outage changes nothing of that");
-}
-
-/// A host that answered once and then did not, or that was left alone, is no witness of an outage after a restart: a
-/// crawl that has only such hosts left must end.
-#[test]
-fn what_was_said_last_of_a_host_holds() {
-    let mut network = crate::shard::network::Network::default();
-    let site = |host: &str| Url::parse(&format!("http://{host}/")).expect("a URL");
-    network.asked_for_rest("rests.test");
-    for (host, was_answered) in [
-        ("answers.test", Some(true)),
-        ("died.test", Some(true)),
-        ("died.test", Some(false)),
-        ("recovered.test", Some(false)),
-        ("recovered.test", Some(true)),
-        ("rests.test", Some(true)),
-        ("answers.test", None),
-    ] {
-        network.was_answered(&site(host), was_answered);
-    }
-    network.is_taken_up();
-    let known = ["answers.test", "died.test", "recovered.test", "rests.test"]
-        .map(|host| network.answered.contains(&site(host)));
-    assert_eq!(known, [true, false, true, false]);
-    network.was_answered(&site("rests.test"), Some(true));
-    assert!(network.answered.contains(&site("rests.test")), "what an earlier run noted is forgotten by now");
 }
 
 /// A page of links to nonexistent sites: they filled all slots and left none for sites that answer.

@@ -1,13 +1,19 @@
 //! Long responses, which are read in parallel with their shard.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 
 use super::*;
 use crate::page::LongResponse;
+use crate::scope::Rules;
 
 /// A shard with `count` long responses that arrived, and the readings that it wants; its other effects are carried
 /// out.
 fn came(count: usize) -> (Rig, Vec<FetchJob>, Vec<LongResponse>) {
+    came_with(count, "")
+}
+
+/// The same, with `links` in each.
+fn came_with(count: usize, links: &str) -> (Rig, Vec<FetchJob>, Vec<LongResponse>) {
     let hosts: Vec<String> = names(0).take(count).collect();
     let mut config = config(|config| {
         config.fetch.short_bytes_max = 64 << 10;
@@ -28,7 +34,7 @@ fn came(count: usize) -> (Rig, Vec<FetchJob>, Vec<LongResponse>) {
     let jobs = std::mem::take(&mut rig.fetches);
     assert_eq!(jobs.len(), count);
     for job in &jobs {
-        rig.shard.handle(LATER, response(job, 200, "", &"word ".repeat(20_000)));
+        rig.shard.handle(LATER, response(job, 200, "", &format!("{links}{}", "word ".repeat(20_000))));
     }
     let begun = wanted(&mut rig);
     (rig, jobs, begun)
@@ -75,6 +81,21 @@ fn two_are_begun_and_the_others_wait_with_what_they_hold() {
     }
     assert_eq!((pages, rig.shard.stats().in_flight), (5, 0));
     assert!(jobs.iter().all(|job| !rig.shard.holds_back(job.id)));
+}
+
+/// After a reload no link of it may be judged by the scope of before.
+#[test]
+fn what_was_read_by_another_scope_is_read_again() {
+    let (mut rig, _, begun) = came_with(1, "<a href=/more>");
+    let rules = Rules::parse("rules", b"allow\ndeny follow\n").expect("rules");
+    rig.shard.handle(LATER, Input::Scope(Scope::default().with(Arc::new(rules), Arc::default())));
+    begun.into_iter().for_each(|reading| read(&mut rig, reading));
+    let again = wanted(&mut rig);
+    assert_eq!((again.len(), rig.shard.stats().pages, rig.shard.stats().visited), (1, 0, 1));
+    again.into_iter().for_each(|reading| read(&mut rig, reading));
+    assert!(wanted(&mut rig).is_empty());
+    let stats = rig.shard.stats();
+    assert_eq!((stats.pages, stats.visited, stats.in_flight), (1, 1, 0), "its links are not taken");
 }
 
 #[test]

@@ -18,7 +18,7 @@ use crate::transaction::Transaction;
 
 /// Long responses of a shard.
 #[derive(Debug)]
-pub struct Readings {
+pub(in crate::shard) struct Readings {
     /// In order of arrival.
     waiting: Vec<Waiting>,
     waiting_jobs: IntSet,

@@ -11,21 +11,49 @@
 //! from the log, redirects are not. A page that was fetched by its long path before the short one is found is fetched
 //! twice.
 
-use super::Shard;
 use crate::hops::Hops;
 use ringcrawl_base::RecentHashes;
-use ringcrawl_url::Url;
 
 /// Keys of URLs that were recently found by a long path: that deep, or by that many redirects.
 #[derive(Debug, Default)]
-pub struct LongWays {
+pub(super) struct LongWays {
     of_links: Option<RecentHashes>,
     of_redirects: Option<RecentHashes>,
 }
 
+/// How deep pages may be, and how many redirects may lead to one; 0: no limit.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WayMax {
+    links: u16,
+    redirects: u16,
+}
+
 impl LongWays {
-    fn has_redirected(&self, key: u64) -> bool {
-        self.of_redirects.as_ref().is_some_and(|long| long.holds(key))
+    /// Whether the URL of this key may have come by a long path. For the links of nearly every page this needs no
+    /// lookup.
+    #[inline]
+    pub(super) fn contains(&self, key: u64) -> bool {
+        is_in(&self.of_links, key) || is_in(&self.of_redirects, key)
+    }
+
+    /// Whether it was found by a long path, and this path to it is short.
+    pub(super) fn has_longer(&self, key: u64, hops: Hops, max: WayMax) -> bool {
+        is_in(&self.of_links, key) && is_short(hops.links(), max.links)
+            || is_in(&self.of_redirects, key) && is_short(hops.redirects(), max.redirects)
+    }
+
+    /// A URL of this key was accepted.
+    pub(super) fn note(&mut self, key: u64, hops: Hops, max: WayMax) {
+        if max.is_deep(hops) {
+            self.of_links.get_or_insert_default().note(key);
+        }
+    }
+
+    /// A page whose key `key` returns redirects, or may have in an earlier run.
+    pub(super) fn note_redirects(&mut self, hops: Hops, max: WayMax, key: impl FnOnce() -> u64) {
+        if is_long(hops.redirects(), max.redirects) {
+            self.of_redirects.get_or_insert_default().note(key());
+        }
     }
 
     /// A key was accepted once more; it is not accepted a third time.
@@ -39,44 +67,20 @@ impl LongWays {
     }
 }
 
-impl Shard {
-    /// Whether the URL of this key may have come by a long path. For the links of nearly every page this needs no
-    /// lookup.
-    pub(super) fn came_long_way(&self, key: u64) -> bool {
-        self.long_ways.of_links.as_ref().is_some_and(|long| long.holds(key)) || self.long_ways.has_redirected(key)
-    }
-
-    /// Whether it was found by a long path, and this path to it is short.
-    pub(super) fn comes_shorter(&mut self, key: u64, url: &Url, hops: Hops) -> bool {
-        if !self.came_long_way(key) {
-            return false;
-        }
-        let (depth_max, redirects_max) = self.scope.way_max(url, self.sites.of(url.host()).name);
-        self.long_ways.of_links.as_ref().is_some_and(|long| long.holds(key)) && is_short(hops.links(), depth_max)
-            || self.long_ways.has_redirected(key) && is_short(hops.redirects(), redirects_max)
+impl WayMax {
+    /// The limits of a scope for a URL.
+    pub(super) fn new((links, redirects): (u16, u16)) -> WayMax {
+        WayMax { links, redirects }
     }
 
     /// Whether links of a URL found this way are too deep, or soon would be.
-    pub(super) fn is_deep(&mut self, url: &Url, hops: Hops) -> bool {
-        let (depth_max, _) = self.scope.way_max(url, self.sites.of(url.host()).name);
-        is_long(hops.links(), depth_max)
+    pub(super) fn is_deep(self, hops: Hops) -> bool {
+        is_long(hops.links(), self.links)
     }
+}
 
-    /// A URL of this key was accepted.
-    pub(super) fn note_way(&mut self, key: u64, url: &Url, hops: Hops) {
-        if self.is_deep(url, hops) {
-            self.long_ways.of_links.get_or_insert_default().note(key);
-        }
-    }
-
-    /// A page redirects, or may have in an earlier run.
-    pub(super) fn note_redirects(&mut self, url: &Url, hops: Hops) {
-        let (_, redirects_max) = self.scope.way_max(url, self.sites.of(url.host()).name);
-        if is_long(hops.redirects(), redirects_max) {
-            let key = self.keys.key(url);
-            self.long_ways.of_redirects.get_or_insert_default().note(key);
-        }
-    }
+fn is_in(long: &Option<RecentHashes>, key: u64) -> bool {
+    long.as_ref().is_some_and(|long| long.holds(key))
 }
 
 fn is_long(count: u16, count_max: u16) -> bool {

@@ -12,18 +12,14 @@
 
 use std::collections::BTreeMap;
 
-use super::Shard;
-use crate::exchange::message::MessageKind;
 use crate::hops::Hops;
-use crate::job::{FetchJob, JobKind};
-use ringcrawl_base::stage::{self, Stage};
-use ringcrawl_base::time::Instant;
+use crate::job::JobKind;
 use ringcrawl_config::{Config, ExchangeMode, UrlOrder};
-use ringcrawl_url::{Url, UrlBatch, VIA};
+use ringcrawl_url::{UrlBatch, VIA};
 
 /// Links to URLs of other shards that were found and not sent yet.
 #[derive(Debug)]
-pub struct GatheredLinks {
+pub(super) struct GatheredLinks {
     /// By shard: how many links to which of its URLs.
     of_shards: Vec<BTreeMap<Box<str>, u16>>,
     bytes: usize,
@@ -46,7 +42,8 @@ impl GatheredLinks {
         })
     }
 
-    fn add(&mut self, owner: u16, url: &str) {
+    /// A page links to this URL of another shard.
+    pub(super) fn add(&mut self, owner: u16, url: &str) {
         let Some(links) = self.of_shards.get_mut(usize::from(owner)).filter(|_| self.pages_max > 0) else { return };
         if let Some(links) = links.get_mut(url) {
             *links = links.saturating_add(1);
@@ -56,12 +53,18 @@ impl GatheredLinks {
         }
     }
 
+    /// All links of a response to a job of this kind were found; whether the counts are to be sent now.
+    pub(super) fn end_page(&mut self, kind: JobKind) -> bool {
+        self.pages = self.pages.saturating_add(u32::from(kind == JobKind::Page));
+        self.is_due()
+    }
+
     fn is_due(&self) -> bool {
         self.pages_max > 0 && (self.pages >= self.pages_max || self.bytes >= BYTES_MAX)
     }
 
     /// The counts gathered for each shard that has some.
-    fn take(&mut self) -> Vec<(u16, UrlBatch)> {
+    pub(super) fn take(&mut self) -> Vec<(u16, UrlBatch)> {
         (self.bytes, self.pages) = (0, 0);
         let taken = (0..).zip(&mut self.of_shards).filter(|(_, links)| !links.is_empty());
         let told = taken.map(|(shard, links)| {
@@ -76,43 +79,8 @@ impl GatheredLinks {
     }
 }
 
-impl Shard {
-    /// A page links to a URL of shard `owner`, which has been accepted by now if it waits here.
-    pub(super) fn linked_by_page(&mut self, now: Instant, job: &FetchJob, url: &Url, hops: Hops, owner: u16) {
-        let Some(gathered) = self.gathered_links.as_mut().filter(|_| counts(job.kind, hops)) else { return };
-        if owner == self.index || !self.mode.keeps_parts() {
-            let _stage = stage::enter(Stage::Frontier);
-            self.frontier.linked_by_pages(now, url, 1, &mut self.spool);
-        } else {
-            gathered.add(owner, url.as_str());
-        }
-    }
-
-    /// All links of a page were found.
-    pub(super) fn tell_link_counts(&mut self, job: &FetchJob) {
-        let Some(gathered) = &mut self.gathered_links else { return };
-        gathered.pages = gathered.pages.saturating_add(u32::from(job.kind == JobKind::Page));
-        if !gathered.is_due() {
-            return;
-        }
-        let _stage = stage::enter(Stage::Exchange);
-        for (to, counts) in gathered.take() {
-            if self.lanes.has_room() {
-                // Counts of a URL that its owner does not have yet would be lost.
-                self.lanes.say_behind(to, MessageKind::LinkCounts, counts.as_bytes(), &mut self.spool);
-            }
-        }
-    }
-
-    /// Another shard has found pages that link to URLs of this one.
-    pub(super) fn receive_link_counts(&mut self, now: Instant, counts: &UrlBatch) {
-        let _stage = stage::enter(Stage::Frontier);
-        counts.for_each_url(|links, url| self.frontier.linked_by_pages(now, url, links, &mut self.spool));
-    }
-}
-
 /// Whether a URL with these hops, found by a job of this kind, is a link that counts.
-fn counts(found_by: JobKind, hops: Hops) -> bool {
+pub(super) fn counts(found_by: JobKind, hops: Hops) -> bool {
     found_by == JobKind::Page && !hops.is_embed() && !hops.is_deferred() && hops.redirects() == 0
 }
 

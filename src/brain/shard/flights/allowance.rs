@@ -12,7 +12,7 @@ use ringcrawl_config::{self as config, Hours};
 
 /// The limits of one shard.
 #[derive(Clone, Debug)]
-pub struct Allowance {
+pub(super) struct Allowance {
     /// Zero: no limit.
     bytes_per_second: u64,
     hours: Option<Hours>,

@@ -15,7 +15,7 @@ use crate::log::number;
 
 /// The pages.
 #[derive(Debug)]
-pub struct Vias {
+pub(super) struct Vias {
     chunks: VecDeque<Chunk>,
     /// The last row, which may grow.
     open: Row,

@@ -4,14 +4,12 @@
 //! `visited.*` share a key. Without such rules the two are the same.
 
 use std::borrow::Cow;
-use std::net::IpAddr;
 
-use super::network::Witness;
 use ringcrawl_url::{HashedUrls, KeyRules, SiteKey, Url, UrlBatch, fingerprint, fingerprint_of_bytes};
 
 /// Fingerprints of one crawl.
 #[derive(Debug)]
-pub struct Keys {
+pub(super) struct Keys {
     rng_seed: u64,
     rules: KeyRules,
     /// Buffer for a key.
@@ -20,22 +18,22 @@ pub struct Keys {
 
 impl Keys {
     /// Those of the crawl with `rng_seed`.
-    pub fn new(rng_seed: u64, rules: KeyRules) -> Keys {
+    pub(super) fn new(rng_seed: u64, rules: KeyRules) -> Keys {
         Keys { rng_seed, rules, text: String::new() }
     }
 
     /// Whether every URL is its own key.
-    pub fn are_urls(&self) -> bool {
+    pub(super) fn are_urls(&self) -> bool {
         self.rules.is_empty()
     }
 
     /// The fingerprint under which `url` is known once it is fetched.
-    pub fn fingerprint(&self, url: &Url) -> u64 {
+    pub(super) fn fingerprint(&self, url: &Url) -> u64 {
         fingerprint(self.rng_seed, url.as_str())
     }
 
     /// The fingerprint of the key of `url`.
-    pub fn key(&mut self, url: &Url) -> u64 {
+    pub(super) fn key(&mut self, url: &Url) -> u64 {
         if self.rules.is_empty() {
             return self.fingerprint(url);
         }
@@ -44,7 +42,7 @@ impl Keys {
     }
 
     /// The fingerprints of the keys of a batch, in order.
-    pub fn of_batch(&mut self, batch: &UrlBatch) -> Vec<u64> {
+    pub(super) fn of_batch(&mut self, batch: &UrlBatch) -> Vec<u64> {
         let mut url = Url::unwritten(0);
         let keys = batch.raw().map(|(_, bytes)| match self.rules.is_empty() || url.read_canonical(bytes).is_err() {
             true => fingerprint_of_bytes(self.rng_seed, bytes),
@@ -54,22 +52,17 @@ impl Keys {
     }
 
     /// The same for links whose own fingerprints are known.
-    pub fn of_links<'l>(&mut self, links: &'l HashedUrls) -> Cow<'l, [u64]> {
+    pub(super) fn of_links<'l>(&mut self, links: &'l HashedUrls) -> Cow<'l, [u64]> {
         if self.are_urls() { links.fingerprints().into() } else { self.of_batch(links).into() }
     }
 
     /// The key of the site of this name.
-    pub fn site(&self, site: &str) -> SiteKey {
+    pub(super) fn site(&self, site: &str) -> SiteKey {
         SiteKey::new(self.rng_seed, site)
     }
 
-    /// The witness that counts when `url` is answered at this address, or is not.
-    pub fn witness(&self, url: &Url, address: Option<IpAddr>) -> Witness {
-        Witness::new(self.rng_seed, url.host(), address)
-    }
-
     /// The fingerprint of a URL that was accepted although its key was known.
-    pub fn lone_key(&self, url: &Url) -> u64 {
+    pub(super) fn lone_key(&self, url: &Url) -> u64 {
         fingerprint(!self.rng_seed, url.as_str())
     }
 }
