@@ -2,7 +2,9 @@
 //!
 //! Decides: above `frontier.ram_bytes_max` the tails of queues are spilled, the long ones first, so that one read
 //! brings many URLs back; then ringcrawl searches a few hosts at a time for shorter tails.
-//! Invariants: `bytes` is the sum over all queues, retries and parked URLs.
+//! References of blocks get half of that memory. When they have it, a host with URLs on disk gets no further ones until
+//! some came back.
+//! Invariants: `bytes` is the sum over all queues, references of their blocks included, retries and parked URLs.
 //! Limits: heads, and tails below 512 bytes, stay in memory whatever the pressure.
 
 use std::collections::VecDeque;
@@ -10,9 +12,10 @@ use std::collections::VecDeque;
 use super::host_table::HostTable;
 use super::queue::HostQueue;
 use super::waiting::WaitingUrls;
-use super::{BLOCK_BYTES, SHORT_TAIL_BYTES};
+use super::{BLOCK_BYTES, Frontier, SHORT_TAIL_BYTES};
 use crate::job::HostId;
 use crate::spool::Spool;
+use ringcrawl_url::Url;
 
 /// The account of a shard's waiting URLs.
 #[derive(Debug)]
@@ -34,6 +37,11 @@ impl UrlMemory {
     /// Bytes of waiting URLs.
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Bytes that references of blocks may have.
+    fn references_bytes_max(&self) -> u64 {
+        (self.bytes_max / 2).max(REFERENCES_BYTES_MIN)
     }
 
     /// The bytes left, at least 0.
@@ -100,6 +108,21 @@ impl UrlMemory {
     }
 }
 
+impl Frontier {
+    /// Whether a new URL would add to what its host has on disk, and references of blocks have no memory left.
+    #[inline]
+    pub fn is_crowded_out(&self, url: &Url, spool: &Spool) -> bool {
+        spool.reference_bytes() >= self.memory.references_bytes_max() && self.would_spill(url)
+    }
+
+    #[cold]
+    fn would_spill(&self, url: &Url) -> bool {
+        // It may wait in a lane of all hosts, if its host is not in memory.
+        let waits_in_lane = || self.settings.crosses_over || self.hosts.is_full();
+        self.hosts.find(url.host()).map_or_else(waits_in_lane, |id| self.hosts[id].backlog.has_spilled())
+    }
+}
+
 /// Sends a queue's tail to disk, in pieces: a block comes back whole, and as the head it stays in memory.
 pub fn spill_tail(queue: &mut HostQueue, spool: &mut Spool) {
     let tail = queue.take_tail();
@@ -117,6 +140,8 @@ pub fn spill_tail(queue: &mut HostQueue, spool: &mut Spool) {
     }
 }
 
+/// References of some blocks always have room.
+const REFERENCES_BYTES_MIN: u64 = 96 << 10;
 /// Tails may not grow longer than this before they are spilled.
 const LONG_TAIL_BYTES: usize = 16 * 1024;
 /// Hosts looked at for short tails per offered URL.

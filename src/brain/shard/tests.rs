@@ -9,6 +9,7 @@ mod network;
 mod orders;
 mod readings;
 mod segments;
+mod spills;
 mod turns;
 
 use super::*;

@@ -313,8 +313,8 @@ impl Shard {
         self.keys.site(self.sites.of(url.host()).name)
     }
 
-    /// Accepts a URL if it was not seen before, the visited set has room, and its site is within its share of that
-    /// room.
+    /// Accepts a URL if it was not seen before, the visited set and the queues on disk have room, and its site is within
+    /// its share of the set.
     pub(super) fn accept(&mut self, now: Instant, key: u64, url: &Url, (via, depth): Way<'_>) -> Seen {
         if Hops::from_bits(depth).is_seed() {
             // A seed may have been found before.
@@ -333,9 +333,14 @@ impl Shard {
         // While there is much room, no site can exceed its share, and the site of a duplicate need not be known.
         let site = self.url_shares.may_be_over(visited, free).then(|| self.site_key(url));
         let is_over = site.is_some_and(|site| free > 0 && !self.url_shares.may_take(site, free));
+        let is_crowded_out = self.frontier.is_crowded_out(url, &self.spool);
         let seen = {
             let _stage = stage::enter(Stage::Visited);
-            if is_over && !self.visited.contains(key) { Seen::Full } else { self.visited.insert(key) }
+            if (is_over || is_crowded_out) && !self.visited.contains(key) {
+                Seen::Full
+            } else {
+                self.visited.insert(key)
+            }
         };
         match seen {
             Seen::New => {
@@ -355,7 +360,7 @@ impl Shard {
             Seen::Full => {
                 self.stats.set_aside += 1;
                 self.stats.over_share += u64::from(is_over);
-                if let Some(owners) = self.partition.owners().filter(|_| !is_over) {
+                if let Some(owners) = self.partition.owners().filter(|_| !is_over && !is_crowded_out) {
                     owners.note_full(self.index);
                 }
             }
