@@ -14,7 +14,6 @@ use crate::outcome::Fetched;
 use crate::stats::Totals;
 use crate::transaction::Transaction;
 use ringcrawl_base::stage::{self, Stage};
-use ringcrawl_base::time::UnixTime;
 use ringcrawl_http::{self as http, Decoder};
 use ringcrawl_warc::{CaptureWriter, Names, Records, StoreError};
 
@@ -103,16 +102,6 @@ impl PageRead {
     /// The job that was fetched.
     pub fn job(&self) -> &FetchJob {
         &self.reading.job
-    }
-
-    /// When its request began.
-    pub fn started(&self) -> UnixTime {
-        self.reading.transaction.started
-    }
-
-    /// Packs it to be read again, with other names.
-    pub fn again(self, names: Names) -> Box<LongResponse> {
-        Box::new(LongResponse { names, ..*self.reading })
     }
 }
 

@@ -241,7 +241,8 @@ impl Shard {
                 self.conclude(now, &job, Err(Failure::Aborted));
             }
         }
-        if !self.readings.may_begin() {
+        // A segment that is full waits for those that have its names, and these may not go on for ever.
+        if !self.readings.may_begin() || self.segments.is_closing() {
             return None;
         }
         let (job, transaction) = self.readings.pop()?;
@@ -266,14 +267,10 @@ impl Shard {
             Some(Err(error)) => return self.fail(error.to_string()),
             Some(Ok(records)) => match self.segments.append_records(now, &page.job().url, records) {
                 Err(error) => return self.fail(error.to_string()),
-                Ok(Some(placed)) => record = self.stored(now, placed, page.is_page && page.fetched.body_bytes > 0),
-                // Its segment was closed in the meantime.
-                Ok(None) => match self.segments.names(page.started()) {
-                    Ok(names) => return self.effects.push_back(Effect::Read(page.again(names))),
-                    Err(error) => return self.fail(error.to_string()),
-                },
+                Ok(placed) => record = self.stored(now, placed, page.is_page && page.fetched.body_bytes > 0),
             },
         }
+        self.segments.end_names();
         self.readings.end(now, page.job().id);
         let is_page = page.is_page && self.phase < Phase::Abort;
         self.settle_budget(page.job(), is_page);
