@@ -4,24 +4,25 @@
 //! Nor is what a page embeds: an image has no text or links, and says nothing about pages with URLs like its own.
 //! A page that was found only through links of other sites is not evidence: strangers could make kinds of a host look
 //! poor. The ticket records this.
-//! Invariants: `bytes` is the memory held for all hosts; it shrinks where memory is freed.
-//! Limits: `traps.ram_bytes_max`. Beyond it ringcrawl learns nothing about further hosts, and drops what it knows
-//! about a host that would grow beyond it.
+//! Invariants: the bytes are the memory held for all hosts; they shrink where memory is freed.
+//! Limits: `traps.ram_bytes_max`, and for a site three times as much as is free of it. Beyond either, ringcrawl learns
+//! nothing about further hosts, and drops what it knows about a host that would grow beyond it.
 //! What is known of a host leaves memory with the host.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use super::Frontier;
 use super::backlog::QueuedUrl;
 use super::host::Standing;
 use super::kind_lanes::Turn;
 use super::waiting::Ticket;
+use super::{Frontier, TIMES_FREE};
 use crate::hops::Hops;
 use crate::job::{FetchJob, HostId};
 use crate::kinds::{self, HostKinds, Judgment, KindFacts};
 use crate::outcome::{Fetched, Outcome};
 use crate::politeness::is_overload;
+use crate::site_shares::SiteShares;
 use ringcrawl_base::RecentHashes;
 use ringcrawl_url::{SiteKey, Url};
 use xxhash_rust::xxh3::xxh3_64;
@@ -29,7 +30,7 @@ use xxhash_rust::xxh3::xxh3_64;
 /// The evidence held for all hosts of a shard.
 #[derive(Debug, Default)]
 pub struct KindEvidence {
-    bytes: Rc<Cell<u64>>,
+    memory: Rc<KindMemory>,
     /// The page whose links are being offered.
     finder: LinkSource,
     /// Stands for the sites of unknown pages.
@@ -40,6 +41,37 @@ pub struct KindEvidence {
     lowered: u64,
     /// Hosts that answered an earlier run, some of them.
     answered_before: Option<RecentHashes>,
+}
+
+/// Bytes held for hosts, by site.
+#[derive(Debug)]
+struct KindMemory {
+    bytes: Cell<u64>,
+    /// In units of each host.
+    shares: RefCell<SiteShares>,
+}
+
+impl Default for KindMemory {
+    fn default() -> KindMemory {
+        KindMemory { bytes: Cell::new(0), shares: RefCell::new(SiteShares::new(SHARE_PLACES, TIMES_FREE)) }
+    }
+}
+
+impl KindMemory {
+    /// Whether all hosts, and those of `site`, are within their memory of `bytes_max`, with `more` bytes.
+    fn has_room(&self, site: SiteKey, more: u64, bytes_max: u64) -> bool {
+        let free = bytes_max.checked_sub(self.bytes.get() + more);
+        free.is_some_and(|free| self.shares.borrow().may_take(site, free.div_ceil(UNIT_BYTES)))
+    }
+
+    /// A host of `site` holds `after` bytes instead of `before`.
+    fn changed(&self, site: SiteKey, before: u64, after: u64) {
+        let units = |bytes: u64| u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX);
+        self.bytes.set(self.bytes.get() - before + after);
+        if units(before) != units(after) {
+            self.shares.borrow_mut().changed(site, units(before), units(after));
+        }
+    }
 }
 
 /// The page whose links the offered URLs are.
@@ -61,13 +93,15 @@ enum LinkSource {
 pub struct CountedKinds {
     kinds: HostKinds,
     counted: u64,
-    bytes: Rc<Cell<u64>>,
+    site: SiteKey,
+    memory: Rc<KindMemory>,
 }
 
 impl CountedKinds {
-    /// For a host that had this many pages.
-    fn new(pages: u32, bytes: &Rc<Cell<u64>>) -> CountedKinds {
-        let mut new = CountedKinds { kinds: HostKinds::new(pages), counted: 0, bytes: Rc::clone(bytes) };
+    /// For a host of `site` that had this many pages.
+    fn new(pages: u32, site: SiteKey, memory: &Rc<KindMemory>) -> CountedKinds {
+        let memory = Rc::clone(memory);
+        let mut new = CountedKinds { kinds: HostKinds::new(pages), counted: 0, site, memory };
         new.count();
         new
     }
@@ -79,7 +113,7 @@ impl CountedKinds {
 
     fn count(&mut self) {
         let now = self.kinds.ram_bytes() as u64;
-        self.bytes.set(self.bytes.get() - self.counted + now);
+        self.memory.changed(self.site, self.counted, now);
         self.counted = now;
     }
 }
@@ -94,7 +128,7 @@ impl std::ops::Deref for CountedKinds {
 
 impl Drop for CountedKinds {
     fn drop(&mut self) {
-        self.bytes.set(self.bytes.get() - self.counted);
+        self.memory.changed(self.site, self.counted, 0);
     }
 }
 
@@ -263,24 +297,25 @@ impl Frontier {
             return;
         }
         let host = &mut self.hosts[job.host];
+        let (memory, bytes_max) = (&self.evidence.memory, self.settings.traps_bytes_max);
         if let Some(known) = &mut host.kinds {
             let before = known.counted;
             known.note(job, fetched);
-            if known.counted > before && self.evidence.bytes.get() > self.settings.traps_bytes_max {
+            if known.counted > before && !memory.has_room(host.site, 0, bytes_max) {
                 (host.kinds, host.pages_had) = (None, 0);
             }
             return;
         }
         host.pages_had += 1;
-        let has_room = self.evidence.bytes.get() + kinds::HOST_BYTES_MIN as u64 <= self.settings.traps_bytes_max;
-        if host.pages_had >= self.settings.free_pages() && has_room {
-            host.kinds = Some(Box::new(CountedKinds::new(host.pages_had, &self.evidence.bytes)));
+        let has_room = || memory.has_room(host.site, kinds::HOST_BYTES_MIN as u64, bytes_max);
+        if host.pages_had >= self.settings.free_pages() && has_room() {
+            host.kinds = Some(Box::new(CountedKinds::new(host.pages_had, host.site, memory)));
         }
     }
 
     /// Bytes of the evidence on hosts' kinds.
     pub fn kind_bytes(&self) -> u64 {
-        self.evidence.bytes.get()
+        self.evidence.memory.bytes.get()
     }
 
     /// URLs that wait in lanes of lowered kinds.
@@ -309,5 +344,9 @@ pub(super) fn is_advised_against(depth: u16) -> bool {
     Hops::from_bits(depth).is_deferred()
 }
 
+/// What shares are counted in, so that their counters are wide enough.
+const UNIT_BYTES: u64 = 64;
+/// Slots for the shares of sites.
+const SHARE_PLACES: usize = 1 << 12;
 /// Cost of sending a URL to a lane: some two microseconds.
 const LOWER_WORK: u64 = 4_096;
