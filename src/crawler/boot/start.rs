@@ -98,7 +98,7 @@ impl Crawl {
         };
         checks::budgets(&config, &seeds)?;
         checks::store_dirs(&config, &dir)?;
-        let operators = checks::operators(&config)?;
+        let operators = checks::operators(&mut config)?;
         let cpus = cpus::choose(&config.crawl.cpus).map_err(|why| BootError::Order(format!("crawl.cpus: {why}")))?;
         let planned = checks::partition(&config, cpus.len())?;
         let (shards_now, rule) = (planned.shards(), planned.rule());
@@ -174,7 +174,7 @@ impl Crawl {
             site_bounds: Arc::new(site_bounds),
             site_parts: Arc::new(site_parts),
             earlier: Arc::new(earlier),
-            operators: Arc::new(operators),
+            operators,
             ranks: Arc::new(ranks),
             replicated,
             ask_again,
@@ -215,7 +215,7 @@ impl Crawl {
         })?);
         let own_addresses = Arc::new(OwnAddresses::default());
         let ledger = Arc::new(Ledger::new(LEDGER_ENTRIES).keyed([draw(), draw()]));
-        let hours = config.crawl.hours();
+        let hours = config.crawl.hours;
         let user_agent = config.agent.user_agent();
         let Setting {
             partition,
