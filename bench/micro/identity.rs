@@ -47,7 +47,7 @@ fn signer(ram_bytes_max: u64) -> Signer {
     }
     config.read_secrets().expect("a key");
     let _ = std::fs::remove_file(&file);
-    Signer::new(&config.identity).expect("a key").expect("a signer")
+    Signer::new(&config.identity).expect("a signer")
 }
 
 fn urls() -> Vec<Url> {

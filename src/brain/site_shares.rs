@@ -46,6 +46,12 @@ impl SiteShares {
         *held -= 1;
     }
 
+    /// `site` holds `after` more and `before` less.
+    pub fn changed(&mut self, site: SiteKey, before: u32, after: u32) {
+        let held = &mut self.held[site.place_among(self.held.len())];
+        *held = held.saturating_sub(before).saturating_add(after);
+    }
+
     /// What `site` holds.
     pub fn held_by(&self, site: SiteKey) -> u32 {
         self.held[site.place_among(self.held.len())]

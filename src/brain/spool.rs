@@ -5,7 +5,8 @@
 //! hands execute them, one after the other.
 //! Invariants: a block is read at most once; operations are executed in the order given, so a block is never read
 //! before it was written.
-//! Limits: a file is closed when it passes `file_bytes_max`; a block is at most 4 GiB − 1.
+//! Limits: a file is closed when it passes `file_bytes_max`; a block is at most 4 GiB − 1. A [`Block`] is 24 bytes of
+//! memory of its owner.
 //! Leaves to others: files (`ring`). A spool is discarded at start: only the logs persist.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -80,6 +81,7 @@ pub struct Spool {
     file_bytes_max: u64,
     /// Blocks in flight back.
     reads: HashMap<Block, ReadFor>,
+    blocks: u64,
     bytes: u64,
 }
 
@@ -93,6 +95,7 @@ impl Spool {
             live: BTreeMap::new(),
             file_bytes_max,
             reads: HashMap::new(),
+            blocks: 0,
             bytes: 0,
         }
     }
@@ -109,6 +112,7 @@ impl Spool {
             Block { file: self.file, offset: self.offset as u32, bytes: bytes.len() as u32, urls, sum: xxh3_64(bytes) };
         self.offset += bytes.len() as u64;
         self.bytes += bytes.len() as u64;
+        self.blocks += 1;
         *self.live.entry(self.file).or_default() += 1;
         self.ops.push_back(SpoolOp::Write { block, bytes: bytes.to_vec() });
         block
@@ -126,6 +130,7 @@ impl Spool {
     pub fn finished_read(&mut self, block: Block) -> Option<ReadFor> {
         let purpose = self.reads.remove(&block)?;
         self.bytes = self.bytes.saturating_sub(u64::from(block.bytes));
+        self.blocks = self.blocks.saturating_sub(1);
         if let Some(live) = self.live.get_mut(&block.file) {
             *live -= 1;
         }
@@ -141,6 +146,12 @@ impl Spool {
     /// Whether no block is in flight back.
     pub fn is_quiet(&self) -> bool {
         self.reads.is_empty()
+    }
+
+    /// Bytes of memory of the blocks' references.
+    #[inline]
+    pub fn reference_bytes(&self) -> u64 {
+        self.blocks * size_of::<Block>() as u64
     }
 
     /// Bytes that are on disk or in flight to it.

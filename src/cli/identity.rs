@@ -90,11 +90,9 @@ fn publish(arguments: &IdentityArguments, out: &Path) -> Result<String, Refusal>
     config.check()?;
     config.read_secrets()?;
     let mut keys = Vec::new();
-    if config.identity.signing_key.is_given() {
-        keys.push(key_of(&config)?);
-    }
+    keys.extend(config.identity.signing_key.key().cloned());
     for file in &arguments.also_key {
-        keys.push(key_in(file)?);
+        keys.extend(key_in(file)?);
     }
     // The path goes into a server's configuration, which is read from another working directory.
     let out = std::path::absolute(out).map_err(|error| told(out, &error))?;
@@ -121,13 +119,8 @@ fn publish(arguments: &IdentityArguments, out: &Path) -> Result<String, Refusal>
     Ok(text)
 }
 
-fn key_of(config: &Config) -> Result<SigningKey, Refusal> {
-    SigningKey::parse(config.identity.signing_key.reveal())
-        .map_err(|why| Refusal::Mistakes(vec![format!("identity.signing_key: {why}")]))
-}
-
-/// Reads the key in a file by the rules for `identity.signing_key`.
-fn key_in(file: &Path) -> Result<SigningKey, Refusal> {
+/// Reads the key in a file by the rules for `identity.signing_key`; a file that was read has one.
+fn key_in(file: &Path) -> Result<Option<SigningKey>, Refusal> {
     let path = std::path::absolute(file).map_err(|error| told(file, &error))?;
     let mut config = Config::default();
     let reference = format!("{{ file = {} }}", toml_edit::Value::from(path.to_string_lossy().as_ref()));
@@ -137,7 +130,7 @@ fn key_in(file: &Path) -> Result<SigningKey, Refusal> {
     };
     config.set("identity.signing_key", &reference).map_err(as_option)?;
     config.read_secrets().map_err(|errors| errors.into_iter().flat_map(as_option).collect::<Vec<_>>())?;
-    key_of(&config)
+    Ok(config.identity.signing_key.key().cloned())
 }
 
 fn keygen(file: &Path) -> Result<String, Refusal> {

@@ -12,7 +12,6 @@ use super::choices::{
 };
 use super::kept;
 use super::keys::Config;
-use super::operators::Operators;
 use super::unit::{format_bytes, format_duration};
 use ringcrawl_base::time::Duration;
 
@@ -199,8 +198,9 @@ pub(super) fn clashes(config: &Config) -> Vec<Clash> {
 }
 
 /// The rules of `clashes`, and a check that the files named in the configuration exist and have valid content. Reads
-/// the file system. A service's credentials are only checked inside the service.
-pub(super) fn clashes_and_files(config: &Config) -> Vec<Clash> {
+/// the file system, and keeps operators and secrets in `config`. A service's credentials are only read inside the
+/// service.
+pub(super) fn clashes_and_files(config: &mut Config) -> Vec<Clash> {
     let mut clashes = clashes(config);
     for file in config.tls.ca_files.iter().filter(|file| !Path::new(file).is_file()) {
         let message = format!("{file:?} is no file that can be found; expected paths of PEM files");
@@ -233,13 +233,11 @@ pub(super) fn clashes_and_files(config: &Config) -> Vec<Clash> {
         let message = format!("{path:?} is no folder that can be found; expected folders on disks that are mounted");
         clashes.push(Clash { keys: ["store.dirs"; 2], messages: [message.clone(), message] });
     }
-    for path in &config.politeness.operators {
-        for message in Operators::built_in().read_file(path).err().unwrap_or_default() {
-            clashes.push(Clash { keys: ["politeness.operators"; 2], messages: [message.clone(), message] });
-        }
+    for message in config.politeness.operators.read().err().unwrap_or_default() {
+        clashes.push(Clash { keys: ["politeness.operators"; 2], messages: [message.clone(), message] });
     }
     let credentials = kept::credentials();
-    let errors = config.clone().secret_errors(credentials.as_deref());
+    let errors = config.secret_errors(credentials.as_deref());
     for error in errors.into_iter().filter(|error| credentials.is_some() || !error.is_credential) {
         let message = error.name.map_or(error.why.clone(), |name| format!("{name:?}: {}", error.why));
         clashes.push(Clash { keys: [error.key; 2], messages: [message.clone(), message] });

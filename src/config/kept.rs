@@ -9,10 +9,11 @@
 use std::path::{Path, PathBuf};
 
 use super::error::ConfigError;
+use super::key::SigningKey;
 use super::keys::{Config, TABLES};
 use super::secret::Secret;
 use super::value::Value;
-use super::{login, proxy, signing_key};
+use super::{login, proxy};
 
 /// Whether a value that was given holds the text of a secret.
 pub(super) fn holds_text(value: &Value) -> bool {
@@ -77,16 +78,19 @@ impl Config {
 
     /// Reads the secrets that references point to; returns what is wrong with them.
     pub(super) fn secret_errors(&mut self, credentials: Option<&Path>) -> Vec<SecretError> {
-        let mut errors = Vec::new();
+        let (mut errors, mut signing_key) = (Vec::new(), None);
         for (key, name, secret) in self.secrets_mut() {
             let is_credential = secret.is_credential();
             let read = match key {
                 "http.auth" => secret.read(credentials, false, login::check),
-                "identity.signing_key" => secret.read(credentials, true, signing_key::check),
+                "identity.signing_key" => {
+                    secret.read(credentials, true, |text| SigningKey::parse(text).map(|key| signing_key = Some(key)))
+                }
                 _ => secret.read(credentials, false, |text| proxy::read(text).map(|_| ())),
             };
             errors.extend(read.err().map(|why| SecretError { key, name, is_credential, why }));
         }
+        self.identity.signing_key.was_read(signing_key);
         errors
     }
 
@@ -109,7 +113,7 @@ impl Config {
         let files = [
             &mut kept.tls.ca_files,
             &mut kept.store.dedupe_against,
-            &mut kept.politeness.operators,
+            kept.politeness.operators.files_mut(),
             &mut kept.scope.block,
         ];
         for file in files.into_iter().flatten() {
@@ -156,8 +160,10 @@ impl Config {
     /// Every secret with its key and the name below it.
     fn secrets_mut(&mut self) -> impl Iterator<Item = (&'static str, Option<String>, &mut Secret)> {
         let logins = self.http.auth.iter_mut().map(|(origin, login)| ("http.auth", Some(origin.clone()), login));
-        let others =
-            [("proxy.url", None, &mut self.proxy.url), ("identity.signing_key", None, &mut self.identity.signing_key)];
+        let others = [
+            ("proxy.url", None, &mut self.proxy.url),
+            ("identity.signing_key", None, self.identity.signing_key.secret_mut()),
+        ];
         logins.chain(others)
     }
 }

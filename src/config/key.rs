@@ -6,6 +6,7 @@
 //! Leaves to others: where the text comes from and who may read the file (`config`), what is signed (`message`).
 
 use std::fmt;
+use std::sync::Arc;
 
 use aws_lc_rs::digest;
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
@@ -14,8 +15,9 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 
 /// A private key with its public half.
+#[derive(Clone)]
 pub struct SigningKey {
-    pair: Ed25519KeyPair,
+    pair: Arc<Ed25519KeyPair>,
     /// The public key as base64url without padding: `x` of its JWK.
     x: String,
     id: String,
@@ -46,7 +48,7 @@ impl SigningKey {
     fn new(pair: Ed25519KeyPair) -> SigningKey {
         let x = URL_SAFE_NO_PAD.encode(pair.public_key());
         let id = thumbprint(&x);
-        SigningKey { pair, x, id }
+        SigningKey { pair: Arc::new(pair), x, id }
     }
 
     /// The key's name: the thumbprint of its public half (RFC 7638, RFC 8037 appendix A.3).

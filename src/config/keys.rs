@@ -12,16 +12,22 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::choices::*;
+use super::hierarchy::Hierarchy;
 use super::host_lines::HostLines;
+use super::hours::Hours;
 use super::kind::{Kind, size, time};
+use super::operators::OperatorFiles;
 use super::record_kinds::RecordKinds;
 use super::retry_rule::RetryRule;
 use super::secret::Secret;
+use super::signing_key::SigningSecret;
 use super::text::TextForm;
 use super::value::{Field, OrNever, Value};
 use ringcrawl_base::time::Duration;
+use ringcrawl_html::MediaRanges;
 
 /// One table of the file.
 pub(super) struct Table {
@@ -141,7 +147,7 @@ tables! {
         addresses: Vec<String> = "[]", Kind::Networks;
         /// The private key that requests are signed with (Ed25519, PEM or JWK); "": nothing is signed.
         /// `ringcrawl identity keygen FILE` makes one. A file that others than its owner can read is refused.
-        signing_key: Secret = "", Kind::SigningKey;
+        signing_key: SigningSecret = "", Kind::SigningKey;
         /// Where the public keys are, as Signature-Agent tells: a URL of the file that `ringcrawl identity` writes.
         directory_url: String = "", Kind::Text(TextForm::SecureAddress);
         /// How Signature-Agent is written. The draft says dictionary; string is what Cloudflare documents.
@@ -181,7 +187,7 @@ tables! {
         bandwidth_max: u64 = "0B", size("0B", "1TiB");
         /// Hours of the day (UTC) in which fetches may begin; empty: all.
         /// Outside of them what is under way ends, and nothing is lost.
-        hours: String = "", Kind::Text(TextForm::Hours);
+        hours: Option<Hours> = "", Kind::Text(TextForm::Hours);
         /// Stop after this time; "0s": no limit.
         time_max: Duration = "0s", time("0s", "87600h");
     }
@@ -268,7 +274,7 @@ tables! {
         ram_bytes_max: u64 = "64MiB", size("1KiB", "512GiB");
         /// Groups of top-level domains for "hierarchical", with a bar between them. All others are one more group, and each group
         /// has as many shards as another.
-        domains: String = "com | net", Kind::Text(TextForm::Domains);
+        domains: Arc<Hierarchy> = "com | net", Kind::Text(TextForm::Domains);
         /// Points of each shard on the circle of "consistent": its load differs from the mean by some 1 / √replicas.
         replicas: u16 = "128", Kind::Number(1, 4_096);
         /// What becomes of sites on a shard that has far more waiting URLs than others.
@@ -308,7 +314,7 @@ tables! {
         /// Built in by address ranges: automattic, cloudflare, fastly, github, imperva, shopify, squarespace, sucuri, vercel, weebly.
         /// By aliases alone, so without hosts that are none: akamai, azure, bunny, cloudfront, gcore, google, herokudns, netlify,
         /// stackpath, tumblr, wix. The machines that clouds and hosters let are in no group.
-        operators: Vec<PathBuf> = "[]", Kind::Files;
+        operators: OperatorFiles = "[]", Kind::Files;
         /// Until it has answered twice, a new host has so many times its delay; 1: it has its delay from the start.
         /// Nobody knows yet what it can bear.
         slow_start: u32 = "2", Kind::Number(1, 64);
@@ -748,7 +754,7 @@ tables! {
         simhash: Simhash = "off", Kind::Choice(Simhash::CHOICES);
         /// Media types whose responses are stored, separated by commas; robots.txt always is.
         /// Other responses are fetched, searched for links and counted (not_stored), but no record is written.
-        types: String = "*/*", Kind::Text(TextForm::MediaTypes);
+        types: MediaRanges = "*/*", Kind::Text(TextForm::MediaTypes);
         /// While less space than this is free on a disk of the crawl, no fetch starts; "0B": fetching never waits for space.
         /// What is in flight can still be written, and the crawl goes on by itself when there is room again.
         free_bytes_min: u64 = "256MiB", size("0B", "1TiB");

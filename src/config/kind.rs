@@ -214,6 +214,10 @@ impl Kind {
             }
             Value::Number(number) => format_number(*number),
             Value::Text(text) => quote_all(text),
+            Value::Hours(hours) => quote_all(&hours.map_or_else(String::new, |hours| hours.to_string())),
+            Value::Domains(domains) => quote_all(domains.text()),
+            Value::MediaTypes(ranges) => quote_all(&ranges.to_string()),
+            Value::RecordKinds(kinds) => quote_all(&kinds.to_string()),
             Value::Servers(servers) => list(servers.iter().map(|server| match server.port() {
                 DNS_PORT => server.ip().to_string(),
                 _ => server.to_string(),
@@ -252,10 +256,7 @@ impl Kind {
                 Ok(_) => Err(self.fault(&format!("{shown} is out of range"))),
                 Err(why) => Err(self.fault(&explain(why, &shown, "B, KiB, MiB, GiB or TiB"))),
             },
-            Kind::Text(form) => match form.check(text) {
-                Ok(()) => Ok(Value::Text(text.to_owned())),
-                Err(why) => Err(self.fault(&why)),
-            },
+            Kind::Text(form) => form.read(text).map_err(|why| self.fault(&why)),
             Kind::Choice(choices) => match choices.iter().find(|(word, _)| *word == text) {
                 Some((word, _)) => Ok(Value::Text((*word).to_owned())),
                 None => match nearest(text, choices.iter().map(|(word, _)| *word)) {

@@ -72,11 +72,13 @@ use keys::{Key, TABLES};
 use kind::Kind;
 pub use nearest::nearest;
 pub use network::read as read_network;
-pub use operators::{Group, Operators};
+pub use operators::{Group, OperatorFiles, Operators};
 pub use proxy::{ProxyAddress, ProxyScheme};
 pub use record_kinds::RecordKinds;
 pub use retry_rule::RetryRule;
+pub use ringcrawl_html::MediaRanges;
 pub use secret::Secret;
+pub use signing_key::SigningSecret;
 pub use text::read_cpus;
 pub use value::OrNever;
 use value::Value;
@@ -152,7 +154,7 @@ impl Config {
     /// # Errors
     /// Everything that is wrong, in file order; never empty.
     pub fn parse(text: &str, file_name: &str) -> Result<Config, Vec<ConfigError>> {
-        parse::parse(text, file_name, check::clashes)
+        parse::parse(text, file_name, |config| check::clashes(config))
     }
 
     /// Reads a configuration from a file, and checks that the files it names are there.
@@ -286,13 +288,6 @@ impl Visited {
             order: ignored(self.parameter_order),
             index_page: ignored(self.index_pages),
         }
-    }
-}
-
-impl Crawl {
-    /// Hours of the day in which fetches may begin; `None`: all.
-    pub fn hours(&self) -> Option<Hours> {
-        Hours::parse(&self.hours).unwrap_or_default()
     }
 }
 

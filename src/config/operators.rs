@@ -9,9 +9,12 @@
 //! Limits: [`LINES_MAX`] lines, [`GROUPS_MAX`] names.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::net::IpAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use super::value::{Field, Value};
 use ringcrawl_files::plain;
 
 /// Which operator runs which machines.
@@ -24,6 +27,13 @@ pub struct Operators {
     suffixes: HashMap<Box<str>, Group>,
 }
 
+/// The files of a configuration that name operators, and the operators once they were read.
+#[derive(Clone, Default)]
+pub struct OperatorFiles {
+    files: Vec<PathBuf>,
+    operators: Option<Arc<Operators>>,
+}
+
 /// An operator.
 pub type Group = u16;
 
@@ -32,6 +42,52 @@ pub type Group = u16;
 struct Prefix {
     is_v4: bool,
     bits: u8,
+}
+
+impl OperatorFiles {
+    /// The built-in operators and those of the files, which are read at the first call.
+    ///
+    /// # Errors
+    /// What is wrong with the files; never empty.
+    pub fn read(&mut self) -> Result<Arc<Operators>, Vec<String>> {
+        if let Some(operators) = &self.operators {
+            return Ok(Arc::clone(operators));
+        }
+        let mut operators = Operators::built_in();
+        let wrong: Vec<String> =
+            self.files.iter().flat_map(|path| operators.read_file(path).err().unwrap_or_default()).collect();
+        if !wrong.is_empty() {
+            return Err(wrong);
+        }
+        Ok(Arc::clone(self.operators.insert(Arc::new(operators))))
+    }
+
+    /// The paths.
+    pub(super) fn files_mut(&mut self) -> &mut Vec<PathBuf> {
+        &mut self.files
+    }
+}
+
+impl PartialEq for OperatorFiles {
+    fn eq(&self, other: &OperatorFiles) -> bool {
+        self.files == other.files
+    }
+}
+
+impl fmt::Debug for OperatorFiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.files.fmt(f)
+    }
+}
+
+impl Field for OperatorFiles {
+    fn from_value(value: Value) -> Option<OperatorFiles> {
+        Field::from_value(value).map(|files| OperatorFiles { files, operators: None })
+    }
+
+    fn to_value(&self) -> Value {
+        self.files.to_value()
+    }
 }
 
 impl Operators {

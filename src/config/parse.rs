@@ -32,7 +32,11 @@ const SYNTAX_ERRORS_MAX: usize = 32;
 const ERRORS_MAX: usize = 200;
 
 /// Reads `text` and checks `rules` on the result.
-pub(super) fn parse(text: &str, file: &str, rules: impl Fn(&Config) -> Vec<Clash>) -> Result<Config, Vec<ConfigError>> {
+pub(super) fn parse(
+    text: &str,
+    file: &str,
+    rules: impl Fn(&mut Config) -> Vec<Clash>,
+) -> Result<Config, Vec<ConfigError>> {
     let mut reader = Reader {
         file,
         text,
@@ -176,8 +180,8 @@ impl Reader<'_> {
         }
     }
 
-    fn rules(&mut self, rules: impl Fn(&Config) -> Vec<Clash>) {
-        for clash in rules(&self.config) {
+    fn rules(&mut self, rules: impl Fn(&mut Config) -> Vec<Clash>) {
+        for clash in rules(&mut self.config) {
             if clash.keys.iter().any(|key| self.wrong.contains(*key)) {
                 continue;
             }

@@ -4,7 +4,7 @@
 //! without them there is no crawl to read.
 //! Leaves to others: what is in them (`warc`).
 
-use super::value::{Field, Value};
+use std::fmt;
 
 /// Which records are written in addition to responses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -39,18 +39,11 @@ impl RecordKinds {
     }
 }
 
-impl Field for RecordKinds {
-    fn from_value(value: Value) -> Option<RecordKinds> {
-        match value {
-            Value::Text(text) => RecordKinds::parse(&text).ok(),
-            _ => None,
-        }
-    }
-
-    fn to_value(&self) -> Value {
+impl fmt::Display for RecordKinds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut kinds = *self;
         let words = kinds.by_word().into_iter().filter_map(|(word, is_chosen)| is_chosen.then_some(word));
-        Value::Text(words.collect::<Vec<&str>>().join(","))
+        f.write_str(&words.collect::<Vec<&str>>().join(","))
     }
 }
 
@@ -62,7 +55,7 @@ mod tests {
     fn words_in_any_order_once_each() {
         let some = RecordKinds { metadata: true, dns: true, ..RecordKinds::default() };
         assert_eq!(RecordKinds::parse("dns , metadata"), Ok(some));
-        assert_eq!(RecordKinds::from_value(some.to_value()), Some(some));
+        assert_eq!(RecordKinds::parse(&some.to_string()), Ok(some));
         assert_eq!(RecordKinds::parse(" "), Ok(RecordKinds::default()));
         for (text, part) in [("dns,", "\"\""), ("response", "\"response\""), ("dns,dns", "twice"), ("DNS", "\"DNS\"")] {
             let error = RecordKinds::parse(text).expect_err("is refused");

@@ -128,16 +128,17 @@ impl Secret {
     }
 
     /// Reads the text that a reference points to; a credential is in the directory `credentials`. `check` reports
-    /// what is wrong with a text. Without a directory, a credential is an error. A file that `is_private` must be
+    /// what is wrong with a text. A text that was read is not read again. Without a directory, a credential is an error. A file that `is_private` must be
     /// accessible only to its owner. systemd ensures that for credentials, by means that a mode does not show.
     pub(super) fn read(
         &mut self,
         credentials: Option<&Path>,
         is_private: bool,
-        check: impl Fn(&str) -> Result<(), &'static str>,
+        check: impl FnOnce(&str) -> Result<(), &'static str>,
     ) -> Result<(), String> {
         let path = match &self.source {
             Source::Text => return Ok(()),
+            _ if !self.text.is_empty() => return Ok(()),
             Source::LeftOut => return Err("this file was written without the secret; supply it again".to_owned()),
             Source::File(path) => path.clone(),
             Source::Credential(name) => match credentials {

@@ -3,10 +3,13 @@
 //! Decides: the key is never in the configuration, which is shown, copied and kept; only its location is.
 //! Leaves to others: what form it has (`key`), who may read its file (`secret`).
 
+use std::fmt;
+
 use toml_edit::{Item, Value as Toml};
 
 use super::key::SigningKey;
 use super::secret::Secret;
+use super::value::{Field, Value};
 
 pub(super) const EXPECTED: &str = "{ file = \"/path\" }, { credential = \"name\" } or \"\"";
 
@@ -22,9 +25,60 @@ pub(super) fn read_item(item: &Item) -> Result<Secret, &'static str> {
     }
 }
 
-/// What is wrong with a key's text.
-pub(super) fn check(text: &str) -> Result<(), &'static str> {
-    SigningKey::parse(text).map(drop)
+/// Where the private key is, and the key once it was read.
+#[derive(Clone, Default)]
+pub struct SigningSecret {
+    secret: Secret,
+    key: Option<SigningKey>,
+}
+
+impl SigningSecret {
+    /// The key; `None`: there is none, or it was not read.
+    pub fn key(&self) -> Option<&SigningKey> {
+        self.key.as_ref()
+    }
+
+    /// Whether a key is given, read or not.
+    pub fn is_given(&self) -> bool {
+        self.secret.is_given()
+    }
+
+    pub(super) fn secret_mut(&mut self) -> &mut Secret {
+        &mut self.secret
+    }
+
+    /// Takes in a key that was read.
+    pub(super) fn was_read(&mut self, key: Option<SigningKey>) {
+        self.key = key.or(self.key.take());
+    }
+
+    /// Forgets what was read.
+    pub(super) fn forget(&mut self) {
+        self.secret.forget();
+        self.key = None;
+    }
+}
+
+impl PartialEq for SigningSecret {
+    fn eq(&self, other: &SigningSecret) -> bool {
+        self.secret == other.secret
+    }
+}
+
+impl fmt::Debug for SigningSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.secret.fmt(f)
+    }
+}
+
+impl Field for SigningSecret {
+    fn from_value(value: Value) -> Option<SigningSecret> {
+        Field::from_value(value).map(|secret| SigningSecret { secret, key: None })
+    }
+
+    fn to_value(&self) -> Value {
+        self.secret.to_value()
+    }
 }
 
 #[cfg(test)]
@@ -52,10 +106,11 @@ mod tests {
         for mode in [0o600, 0o400] {
             let (read, config) = told(&pem, mode);
             assert_eq!(read, Ok(()));
-            assert_eq!(config.identity.signing_key.reveal(), pem.trim_end());
+            let key = SigningKey::parse(&pem).expect("a key");
+            assert_eq!(config.identity.signing_key.key().map(SigningKey::id), Some(key.id()));
             let shown = format!("{config:?}{}{:?}", config.to_toml(), config.kept());
             assert!(!shown.contains("BEGIN") && shown.contains("key.pem"), "{shown}");
-            assert_eq!(config.kept().identity.signing_key.reveal(), "");
+            assert!(config.kept().identity.signing_key.key().is_none());
         }
         for mode in [0o640, 0o604, 0o644, 0o620] {
             let error = told(&pem, mode).0.expect_err("others");

@@ -409,9 +409,7 @@ fn the_comparison_switches_every_delay_off() {
         let is_asked_for = ASKED_FOR.contains(&key.name);
         assert!(is_off || is_asked_for, "{} is left on in bench/peers/ringcrawl.toml", key.name);
     }
-    for (table, key, off) in
-        [("crawl", "bandwidth_max", Value::Number(0)), ("crawl", "hours", Value::Text(String::new()))]
-    {
+    for (table, key, off) in [("crawl", "bandwidth_max", Value::Number(0)), ("crawl", "hours", Value::Hours(None))] {
         let key = TABLES.iter().filter(|of| of.name == table).flat_map(|of| of.keys).find(|of| of.name == key);
         assert_eq!(key.map(|key| (key.get)(&config)), Some(off));
     }

@@ -11,6 +11,9 @@
 use super::hierarchy::Hierarchy;
 use super::hours::Hours;
 use super::record_kinds::RecordKinds;
+use super::value::Value;
+use ringcrawl_html::MediaRanges;
+use std::sync::Arc;
 
 /// The form of one text key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,24 +76,28 @@ impl TextForm {
         }
     }
 
-    /// What is wrong with `text`, if anything.
-    pub(super) fn check(self, text: &str) -> Result<(), String> {
+    /// Reads `text` as the type that its key has.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(super) fn read(self, text: &str) -> Result<Value, String> {
         match self {
-            TextForm::Token => check_token(text),
-            TextForm::WebAddress => check_web_address(text),
-            TextForm::SecureAddress => check_secure_address(text),
-            TextForm::MailAddress => check_mail_address(text),
-            TextForm::Line => check_line(text),
-            TextForm::Cpus => read_cpus(text).map(|_| ()),
-            TextForm::Ports => read_ports(text).map(|_| ()),
-            TextForm::Hours => Hours::parse(text).map(drop),
-            TextForm::MediaTypes => check_media_types(text),
-            TextForm::Accept => check_accept(text),
-            TextForm::RecordKinds => RecordKinds::parse(text).map(drop),
-            TextForm::Domains => Hierarchy::parse(text).map(drop),
-            TextForm::File if text.contains('\0') => Err("this is not a path".to_owned()),
-            TextForm::File => Ok(()),
+            TextForm::Token => check_token(text)?,
+            TextForm::WebAddress => check_web_address(text)?,
+            TextForm::SecureAddress => check_secure_address(text)?,
+            TextForm::MailAddress => check_mail_address(text)?,
+            TextForm::Line => check_line(text)?,
+            TextForm::Cpus => drop(read_cpus(text)?),
+            TextForm::Ports => drop(read_ports(text)?),
+            TextForm::Hours => return Hours::parse(text).map(Value::Hours),
+            TextForm::MediaTypes => return read_media_types(text).map(Value::MediaTypes),
+            TextForm::Accept => check_accept(text)?,
+            TextForm::RecordKinds => return RecordKinds::parse(text).map(Value::RecordKinds),
+            TextForm::Domains => return Hierarchy::parse(text).map(Arc::new).map(Value::Domains),
+            TextForm::File if text.contains('\0') => return Err("this is not a path".to_owned()),
+            TextForm::File => {}
         }
+        Ok(Value::Text(text.to_owned()))
     }
 }
 
@@ -134,14 +141,11 @@ pub(super) fn read_ports(text: &str) -> Result<Option<(u16, u16)>, String> {
     }
 }
 
-fn check_media_types(text: &str) -> Result<(), String> {
+fn read_media_types(text: &str) -> Result<MediaRanges, String> {
     if text.len() > 1_024 {
         return Err("a list of more than 1024 bytes".to_owned());
     }
-    match text.split(',').find(|range| !ringcrawl_html::is_media_range(range.trim())) {
-        Some(wrong) => Err(format!("{:?} is not a media type", wrong.trim())),
-        None => Ok(()),
-    }
+    MediaRanges::parse(text).map_err(|wrong| format!("{wrong:?} is not a media type"))
 }
 
 /// A field value that means something to a server (RFC 9110 section 12.5.1).
@@ -301,7 +305,7 @@ mod tests {
     #[test]
     fn accepts_are_field_values() {
         for right in ["text/markdown,text/html;q=0.9,*/*;q=0.5", "*/*", "text/*; level=1 ; q=1.000", "a/b;q=0"] {
-            assert_eq!(TextForm::Accept.check(right), Ok(()), "{right}");
+            assert_eq!(TextForm::Accept.read(right).map(drop), Ok(()), "{right}");
         }
         for wrong in [
             "",
@@ -316,45 +320,45 @@ mod tests {
             "text/ü",
             &"a/b,".repeat(300),
         ] {
-            assert!(TextForm::Accept.check(wrong).is_err(), "{wrong}");
+            assert!(TextForm::Accept.read(wrong).is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn tokens_are_rfc_9309_identifiers() {
         for right in ["", "ringcrawl", "My_Bot-", "a"] {
-            assert_eq!(TextForm::Token.check(right), Ok(()));
+            assert_eq!(TextForm::Token.read(right).map(drop), Ok(()));
         }
         for wrong in ["bot2", "my bot", "*", "böt", "bot/1", &"a".repeat(65)] {
-            assert!(TextForm::Token.check(wrong).is_err(), "{wrong}");
+            assert!(TextForm::Token.read(wrong).is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn addresses_fit_a_user_agent_comment() {
         for right in ["", "https://example.org/bot", "http://example.org/?a=b#c"] {
-            assert_eq!(TextForm::WebAddress.check(right), Ok(()));
+            assert_eq!(TextForm::WebAddress.read(right).map(drop), Ok(()));
         }
         for wrong in
             ["example.org", "ftp://example.org", "https://", "https://example.org/(x)", "https://a b/", "https://é.org"]
         {
-            assert!(TextForm::WebAddress.check(wrong).is_err(), "{wrong}");
+            assert!(TextForm::WebAddress.read(wrong).is_err(), "{wrong}");
         }
         // User-Agent is public; the error does not quote it, either.
         for wrong in
             ["https://me:secret@a.org/", "http://:secret@a.org", "https://secret@a.org/bot", "https:\\\\x:secret@a.org"]
         {
-            let mistake = TextForm::WebAddress.check(wrong).expect_err(wrong);
+            let mistake = TextForm::WebAddress.read(wrong).expect_err(wrong);
             assert!(!mistake.contains("secret"), "{mistake}");
         }
-        assert_eq!(TextForm::WebAddress.check("https://a.org/@me:x"), Ok(()));
+        assert_eq!(TextForm::WebAddress.read("https://a.org/@me:x").map(drop), Ok(()));
         for right in ["", "bot@example.org", "a.b+c@localhost"] {
-            assert_eq!(TextForm::MailAddress.check(right), Ok(()));
+            assert_eq!(TextForm::MailAddress.read(right).map(drop), Ok(()));
         }
         for wrong in
             ["bot", "@example.org", "bot@", "b ot@example.org", "bot@-a.org", "a;b@c.d", ".a@b.c", "a@b..c", "a\r\n@b"]
         {
-            assert!(TextForm::MailAddress.check(wrong).is_err(), "{wrong}");
+            assert!(TextForm::MailAddress.read(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -8,11 +8,16 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use super::hierarchy::Hierarchy;
 use super::host_lines::HostLines;
+use super::hours::Hours;
+use super::record_kinds::RecordKinds;
 use super::retry_rule::RetryRule;
 use super::secret::Secret;
 use ringcrawl_base::time::Duration;
+use ringcrawl_html::MediaRanges;
 
 /// A value that was read or will be written.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -25,6 +30,14 @@ pub(super) enum Value {
     Number(i128),
     /// Free text, or the name of a choice.
     Text(String),
+    /// Hours of the day, or the whole day.
+    Hours(Option<Hours>),
+    /// Groups of top-level domains.
+    Domains(Arc<Hierarchy>),
+    /// Media types.
+    MediaTypes(MediaRanges),
+    /// Kinds of records.
+    RecordKinds(RecordKinds),
     /// Name servers.
     Servers(Vec<SocketAddr>),
     /// Fixed names and their addresses.
@@ -91,6 +104,10 @@ macro_rules! plain_fields {
 plain_fields! {
     Duration = Time;
     String = Text;
+    Option<Hours> = Hours;
+    Arc<Hierarchy> = Domains;
+    MediaRanges = MediaTypes;
+    RecordKinds = RecordKinds;
     Vec<SocketAddr> = Servers;
     BTreeMap<String, Vec<IpAddr>> = Hosts;
     Vec<PathBuf> = Files;

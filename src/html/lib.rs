@@ -63,7 +63,7 @@ pub use header::{FieldLink, hear_robots_tag, license_of, scan_link_fields, scan_
 pub use kinds::{Kind, Kinds, KindsError, RELS_MAX};
 pub use listing::{Xml, scan_lines, scan_xml};
 pub use markup::tag_end;
-pub use mime::{essence, is_html, is_in_ranges, is_media_range, is_misnamed, looks_like_html};
+pub use mime::{MediaRanges, essence, is_html, is_image, is_media_range, is_misnamed, looks_like_html};
 pub use scan::{Advice, Format, Reference};
 
 use ringcrawl_base::preferences::Preferences;

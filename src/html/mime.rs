@@ -12,6 +12,8 @@
 //! Limits: XHTML is read as HTML: most of what is served as XHTML was written for HTML parsers, and an XML error must
 //! not cost a page's links. But a self-closing element there is empty, scripts included.
 
+use std::fmt;
+
 use super::tokenizer::is_space;
 
 /// Bytes that sniffing reads (section 5.2: the resource header).
@@ -51,20 +53,61 @@ pub fn is_misnamed(content_type: Option<&[u8]>, body: &[u8]) -> bool {
 /// Bytes of a body that are searched for binary data.
 const BINARY_BYTES: usize = 256;
 
+/// Media types, `type/*` or `*/*`: a list with commas.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MediaRanges(Box<[Box<str>]>);
+
+impl MediaRanges {
+    /// Reads a list; white space around its elements is ignored.
+    ///
+    /// # Errors
+    /// The first element that is no range.
+    pub fn parse(text: &str) -> Result<MediaRanges, &str> {
+        let ranges = text.split(',').map(str::trim);
+        let read = ranges.map(|range| if is_media_range(range) { Ok(range.into()) } else { Err(range) });
+        read.collect::<Result<_, _>>().map(MediaRanges)
+    }
+
+    /// Whether the header's type is in one of them. No type at all is in `*/*` alone.
+    pub fn contain(&self, content_type: Option<&[u8]>) -> bool {
+        let essence = named_essence(content_type);
+        self.0.iter().any(|range| match range.strip_suffix('*') {
+            Some("*/") => true,
+            Some(start) => begins_with(essence, start),
+            None => essence.eq_ignore_ascii_case(range.as_bytes()),
+        })
+    }
+
+    /// The number of elements.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl fmt::Display for MediaRanges {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join(","))
+    }
+}
+
+/// Whether the header names an image.
+pub fn is_image(content_type: Option<&[u8]>) -> bool {
+    begins_with(named_essence(content_type), "image/")
+}
+
+/// The header's type; empty if it names none.
+fn named_essence(content_type: Option<&[u8]>) -> &[u8] {
+    content_type.map(essence).filter(|essence| names_type(essence)).unwrap_or_default()
+}
+
+fn begins_with(essence: &[u8], start: &str) -> bool {
+    essence.get(..start.len()).is_some_and(|own| own.eq_ignore_ascii_case(start.as_bytes()))
+}
+
 /// Whether `range` is a media type, `type/*` or `*/*` (RFC 9110 section 12.5.1, without parameters).
 pub fn is_media_range(range: &str) -> bool {
     let type_is_named = range.strip_suffix("/*").unwrap_or(range);
     range == "*/*" || names_type(range.as_bytes()) && !type_is_named.contains('*')
-}
-
-/// Whether the header's type is in one of the ranges, a list with commas. No type at all is in `*/*` alone.
-pub fn is_in_ranges(content_type: Option<&[u8]>, ranges: &str) -> bool {
-    let essence = content_type.map(essence).filter(|essence| names_type(essence)).unwrap_or_default();
-    ranges.split(',').map(str::trim).any(|range| match range.strip_suffix('*') {
-        Some("*/") => true,
-        Some(start) => essence.get(..start.len()).is_some_and(|own| own.eq_ignore_ascii_case(start.as_bytes())),
-        None => essence.eq_ignore_ascii_case(range.as_bytes()),
-    })
 }
 
 /// The `charset` of the type that counts; if it has none, that of an earlier one of the same type.
@@ -289,7 +332,8 @@ mod tests {
             (None, "text/*,text/html", false),
             (Some(&b"text"[..]), "text/*", false),
         ] {
-            assert_eq!(is_in_ranges(content_type, ranges), expected, "{ranges}");
+            let read = MediaRanges::parse(ranges).expect(ranges);
+            assert_eq!(read.contain(content_type), expected, "{ranges}");
         }
     }
 

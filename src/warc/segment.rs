@@ -190,10 +190,10 @@ impl SegmentWriter {
         Ok(Names { warcinfo, ids: self.ids.branch(), dictionary: self.dictionary.clone() })
     }
 
-    /// Adds records that were written elsewhere; `None` when they name another segment. `url` is the URL fetched.
-    pub fn append_records(&mut self, url: &Url, records: Records) -> Result<Option<Placed>, StoreError> {
+    /// Adds records that were written elsewhere; the segment that they name must be open. `url` is the URL fetched.
+    pub fn append_records(&mut self, url: &Url, records: Records) -> Result<Placed, StoreError> {
         if self.warcinfo_id != Some(records.warcinfo) {
-            return Ok(None);
+            return Err(StoreError::NotOpen);
         }
         let offset = self.segment_bytes();
         let Written { digest, payload_bytes, .. } = &records.response;
@@ -206,7 +206,7 @@ impl SegmentWriter {
                 records.response
             }
         };
-        Ok(Some(self.place(url, offset, &written)))
+        Ok(self.place(url, offset, &written))
     }
 
     /// Bytes of the open segment so far, handed out or not.

@@ -2,7 +2,7 @@
 //!
 //! Decides: a segment is begun with the first record and closed when it is full, when that record is
 //! `store.segment_age_max` old, or when the crawl ends. Bytes go to the disk when there are many of them or they are
-//! a second old.
+//! a second old. It stays open for the captures that are written elsewhere and have its names.
 //! Invariants: the records of one segment are in one file, in order of arrival; a number is used once.
 //! Leaves to others: the files (`disk`).
 
@@ -47,6 +47,10 @@ pub struct Segments {
     age_max: Option<Duration>,
     /// When it reaches that age, counted from its first record.
     ends: Option<Instant>,
+    /// Captures that are written elsewhere and have names of the open segment.
+    named: u32,
+    /// The open segment is full or old enough, and is closed once nothing has its names any more.
+    is_closing: bool,
     /// Part of the next one's name.
     next_number: u32,
     /// A buffer from a finished write.
@@ -65,6 +69,8 @@ impl Segments {
             suffix: suffix(settings.packing.format),
             age_max: settings.segment_age_max,
             ends: None,
+            named: 0,
+            is_closing: false,
             writer: SegmentWriter::new(settings)?.knowing(originals),
             ops: VecDeque::new(),
             shard,
@@ -91,20 +97,31 @@ impl Segments {
         Ok(bytes)
     }
 
-    /// Names for the records of a capture that is written elsewhere, and stored by [`Segments::append_records`].
+    /// Names for the records of a capture that is written elsewhere. The open segment is not closed before
+    /// [`Segments::end_names`].
     pub fn names(&mut self, time: UnixTime) -> Result<Names, StoreError> {
         self.open(time)?;
-        self.writer.names()
+        let names = self.writer.names()?;
+        self.named += 1;
+        Ok(names)
     }
 
-    /// Stores records that were written elsewhere, of the fetch of `url`; `None` when their segment has since been
-    /// closed: then they need other names.
-    pub fn append_records(&mut self, now: Instant, url: &Url, records: Records) -> Result<Option<Placed>, StoreError> {
+    /// Stores records that were written elsewhere, of the fetch of `url`.
+    pub fn append_records(&mut self, now: Instant, url: &Url, records: Records) -> Result<Placed, StoreError> {
         let placed = self.writer.append_records(url, records)?;
-        if placed.is_some() {
-            self.appended(now);
-        }
+        self.appended(now);
         Ok(placed)
+    }
+
+    /// Records that got names were stored, or are not stored.
+    pub fn end_names(&mut self) {
+        self.named = self.named.saturating_sub(1);
+        self.close_if_unnamed();
+    }
+
+    /// Whether the open segment should give no further names, so that it can be closed.
+    pub fn is_closing(&self) -> bool {
+        self.is_closing
     }
 
     fn open(&mut self, time: UnixTime) -> Result<(), StoreError> {
@@ -121,10 +138,16 @@ impl Segments {
     fn appended(&mut self, now: Instant) {
         self.since.get_or_insert(now);
         self.ends = self.ends.or_else(|| Some(now + self.age_max?));
-        if self.writer.is_full() {
-            self.close();
-        } else if self.writer.pending_bytes() >= WRITE_BYTES {
+        self.is_closing |= self.writer.is_full();
+        self.close_if_unnamed();
+        if self.writer.pending_bytes() >= WRITE_BYTES {
             self.flush();
+        }
+    }
+
+    fn close_if_unnamed(&mut self) {
+        if self.is_closing && self.named == 0 {
+            self.close();
         }
     }
 
@@ -155,9 +178,11 @@ impl Segments {
 
     /// Closes a segment that is too old, and hands out bytes that have waited for a second.
     pub fn flush_old(&mut self, now: Instant) {
-        if self.ends.is_some_and(|ends| ends <= now) {
-            self.close();
-        } else if self.next_due().is_some_and(|due| due <= now) {
+        if self.ends.take_if(|ends| *ends <= now).is_some() {
+            self.is_closing = true;
+            self.close_if_unnamed();
+        }
+        if self.next_due().is_some_and(|due| due <= now) {
             self.flush();
         }
     }
@@ -183,7 +208,7 @@ impl Segments {
             self.flush();
             let index = self.writer.finish();
             self.ops.push_back(SegmentOp::Close { index });
-            (self.is_open, self.ends) = (false, None);
+            (self.is_open, self.is_closing, self.ends) = (false, false, None);
         }
     }
 

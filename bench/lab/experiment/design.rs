@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use crate::plan::{PageGraph, Unit};
 use ringcrawl_base::Rng;
 use ringcrawl_base::time::Duration;
-use ringcrawl_config::{Config, ConfigError, PartitionBy, TrapDetection};
+use ringcrawl_config::{Config, ConfigError, MediaRanges, PartitionBy, TrapDetection};
 
 /// Orders in which URLs are fetched: a name, and the keys it sets.
 pub const ORDERS: &[(&str, &[(&str, &str)])] = &[
@@ -141,7 +141,9 @@ pub fn base(delay: Duration) -> Config {
     config.fetch.body_wire_bytes_max = 1 << 30;
     config.fetch.body_bytes_max = 1 << 30;
     config.fetch.short_bytes_max = 1 << 30;
-    config.store.types = "application/x-none".to_owned();
+    if let Ok(none) = MediaRanges::parse("application/x-none") {
+        config.store.types = none;
+    }
     config.store.zstd_level = -7;
     config
 }

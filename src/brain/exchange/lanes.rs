@@ -18,10 +18,10 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use super::message::{Header, MessageKind};
-use super::numbering::Numbering;
+use super::lane::{Content, Lane};
+use super::message::{Batch, Header, Incoming, MessageKind, Outgoing};
 use crate::backlinks::SiteLink;
-use crate::spool::{Block, ReadFor, Spool};
+use crate::spool::{ReadFor, Spool};
 use ringcrawl_base::time::{Duration, Instant};
 use ringcrawl_config as config;
 use ringcrawl_url::{Found, UrlBatch, VIA_BYTES_MAX};
@@ -51,92 +51,6 @@ pub struct Lanes {
     closed: Vec<Batch>,
     durable: Vec<(u16, u64)>,
     limits: Limits,
-}
-
-/// A batch of URLs for another shard.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Batch {
-    /// The shard.
-    pub to: u16,
-    /// Its number in the lane.
-    pub number: u64,
-    /// The URLs.
-    pub urls: Rc<UrlBatch>,
-}
-
-/// A message for another shard's ring.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Outgoing {
-    /// The shard.
-    pub to: u16,
-    /// Header and content.
-    pub bytes: Vec<u8>,
-    /// URLs in it.
-    pub urls: u64,
-    /// Whether to wake the shard for it, because it cannot wait until the shard looks by itself.
-    pub wake: bool,
-}
-
-/// The content of a message from another shard.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Incoming {
-    /// Only acknowledgements or pieces, which the lanes handle.
-    Nothing,
-    /// URLs of this shard.
-    Urls(UrlBatch),
-    /// A question about a robots.txt, or an answer; the frontier parses it.
-    Robots(MessageKind, Vec<u8>),
-    /// Links between sites, as bytes.
-    SiteLinks(Vec<u8>),
-    /// URLs of this shard, with the number of pages that link to each in place of the depth.
-    LinkCounts(UrlBatch),
-}
-
-#[derive(Debug, Default)]
-struct Lane {
-    open: UrlBatch,
-    /// Links between sites that wait for a tick.
-    links: Vec<u8>,
-    /// Contents of messages that may be sent.
-    waiting: VecDeque<(MessageKind, Content)>,
-    /// Batches in the spool, by their numbers; one of them may be in flight back.
-    spooled: VecDeque<(u64, Block)>,
-    reading: Option<u64>,
-    /// A message that found the ring full, with its number.
-    refused: Option<Outgoing>,
-    is_ready: bool,
-    numbers: Numbering,
-    /// Pieces received so far of a message that was split.
-    pieces: Vec<u8>,
-    /// The acknowledgement may not wait for another message any longer.
-    must_tell: bool,
-}
-
-#[derive(Debug)]
-enum Content {
-    /// A batch and its number.
-    Urls(u64, Rc<UrlBatch>),
-    Bytes(Vec<u8>),
-}
-
-impl Content {
-    fn as_bytes(&self) -> &[u8] {
-        match self {
-            Content::Urls(_, batch) => batch.as_bytes(),
-            Content::Bytes(bytes) => bytes,
-        }
-    }
-
-    fn urls(&self) -> u64 {
-        match self {
-            Content::Urls(_, batch) => batch.len() as u64,
-            Content::Bytes(_) => 0,
-        }
-    }
-
-    fn batch(&self) -> u64 {
-        if let Content::Urls(number, _) = self { *number } else { 0 }
-    }
 }
 
 #[derive(Debug)]

@@ -5,6 +5,7 @@
 //! link of its own. If the ring is full it waits: in memory up to a bound, then in the shard's spool
 //! ([`crate::spool`]). Nothing is dropped.
 
+mod lane;
 pub mod lanes;
 mod mail;
 pub mod message;
@@ -13,6 +14,7 @@ mod sent;
 pub mod spsc;
 mod sync;
 
-pub use lanes::{Batch, Incoming, Lanes, Outgoing};
+pub use lanes::Lanes;
 pub use mail::MailFlag;
+pub use message::{Batch, Incoming, Outgoing};
 pub use sent::{Replicated, SentUrls};

@@ -350,6 +350,19 @@ impl Frontier {
         self.order.link_quotas().turns_over()
     }
 
+    /// Whether a new URL would add to what its host has on disk, and references of blocks have no memory left.
+    #[inline]
+    pub fn is_crowded_out(&self, url: &Url, spool: &Spool) -> bool {
+        self.queue.references_are_full(spool) && self.would_spill(url)
+    }
+
+    #[cold]
+    fn would_spill(&self, url: &Url) -> bool {
+        // It may wait in a lane of all hosts, if its host is not in memory.
+        let waits_in_lane = || self.settings.crosses_over || self.hosts.is_full();
+        self.hosts.find(url.host()).map_or_else(waits_in_lane, |id| self.hosts[id].backlog.has_spilled())
+    }
+
     /// Requests of hosts and sites that have no quota because there was no room.
     pub fn uncounted(&self) -> u64 {
         self.order.uncounted()

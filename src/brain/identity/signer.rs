@@ -67,14 +67,8 @@ pub struct SignatureFields<'a> {
 
 impl Signer {
     /// A signer that remembers signatures within `ram_bytes_max`; `None`: there is no key, and nothing is signed.
-    ///
-    /// # Errors
-    /// The problem with the key.
-    pub fn new(identity: &config::Identity) -> Result<Option<Signer>, &'static str> {
-        if identity.signing_key.reveal().is_empty() {
-            return Ok(None);
-        }
-        Ok(Some(Signer::with_key(SigningKey::parse(identity.signing_key.reveal())?, identity)))
+    pub fn new(identity: &config::Identity) -> Option<Signer> {
+        identity.signing_key.key().map(|key| Signer::with_key(key.clone(), identity))
     }
 
     /// Changes the limit of remembered signatures in bytes.

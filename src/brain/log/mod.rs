@@ -12,6 +12,7 @@
 
 mod ask_again;
 mod block;
+mod costs;
 mod ends;
 mod host_note;
 mod journal;

@@ -172,13 +172,13 @@ impl PageReader {
         self.find_links(&mut page, stats);
         let content_type = page.content_type.as_deref();
         page.is_stored = job.kind != JobKind::Page
-            || ringcrawl_html::is_in_ranges(content_type, &self.config.store.types)
+            || self.config.store.types.contain(content_type)
                 && self.scope.stores(&job.url, Hops::from_bits(job.depth), content_type);
         self.read_text(&mut page);
         page.fetched.is_noindex =
             page.summary.as_ref().is_some_and(|found| found.robots.is_noindex(transaction.started));
         if page.is_page() {
-            let is_image = ringcrawl_html::is_in_ranges(page.content_type.as_deref(), "image/*");
+            let is_image = ringcrawl_html::is_image(page.content_type.as_deref());
             page.said = Said::of(&job.url, &response.headers, is_image, page.summary.as_ref(), job.usage.as_deref());
         }
         page.count(stats);

@@ -14,7 +14,6 @@ use crate::outcome::Fetched;
 use crate::stats::Totals;
 use crate::transaction::Transaction;
 use ringcrawl_base::stage::{self, Stage};
-use ringcrawl_base::time::UnixTime;
 use ringcrawl_http::{self as http, Decoder};
 use ringcrawl_warc::{CaptureWriter, Names, Records, StoreError};
 
@@ -105,19 +104,14 @@ impl PageRead {
         &self.reading.job
     }
 
-    /// When its request began.
-    pub fn started(&self) -> UnixTime {
-        self.reading.transaction.started
-    }
-
     /// Whether it was read by the scope that `reader` has.
     pub fn is_by_scope_of(&self, reader: &PageReader) -> bool {
         self.reading.reader.scope_changes == reader.scope_changes
     }
 
-    /// Packs it to be read again by `reader`, with other names.
-    pub fn again(self, reader: &PageReader, names: Names) -> Box<LongResponse> {
-        Box::new(LongResponse { names, reader: reader.clone(), ..*self.reading })
+    /// Packs it to be read again by `reader`, for the same names.
+    pub fn again(self, reader: &PageReader) -> Box<LongResponse> {
+        Box::new(LongResponse { reader: reader.clone(), ..*self.reading })
     }
 }
 

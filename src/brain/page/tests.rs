@@ -1,6 +1,9 @@
 //! Responses, read.
 
 mod embeds;
+mod long_responses;
+mod records;
+mod sitemaps;
 
 use super::*;
 use crate::sample::plain_transaction;
@@ -8,7 +11,6 @@ use ringcrawl_base::Blemish;
 use ringcrawl_base::time::{Duration, Instant, UnixTime};
 use ringcrawl_config::AdvisedAgainst;
 use ringcrawl_url::Url;
-use ringcrawl_warc::{CaptureWriter, Packing, Placed, SegmentWriter, Settings};
 
 fn job(kind: JobKind, url: &str) -> FetchJob {
     FetchJob {
@@ -268,109 +270,6 @@ fn odd_responses_are_kept_with_a_blemish() {
     }
 }
 
-#[test]
-fn sitemaps_have_limits_of_their_own_where_they_are_wanted() {
-    let entries: String =
-        (0..20_000).map(|number| format!("<url><loc>/{number}/a-page-of-usual-length</loc></url>")).collect();
-    let bytes = format!("HTTP/1.1 200 OK\r\nContent-Type: text/xml\r\n\r\n<urlset>{entries}</urlset>");
-    let page = job(JobKind::Page, "http://a.test/map");
-    let counts = |change: fn(&mut Config)| {
-        let (fetched, stats, _) = read(&page, bytes.as_bytes(), change);
-        assert_eq!((stats.listings, stats.sitemaps), (1, 1));
-        (fetched.links.len(), stats.links_dropped, stats.links_over_bytes)
-    };
-    assert_eq!(counts(|_| {}), (10_000, 10_000, 0));
-    assert_eq!(counts(|config| config.links.sitemaps = Sitemaps::Robots), (20_000, 0, 0));
-    let few = |config: &mut Config| {
-        config.links.sitemaps = Sitemaps::Robots;
-        config.links.sitemap_links_max = 15_000;
-        config.links.sitemap_link_bytes_max = 100_000;
-    };
-    let (links, dropped, over) = counts(few);
-    assert!((2_000..3_000).contains(&links) && dropped > 5_000 && links + dropped as usize + over as usize == 20_000);
-}
-
-/// The sitemaps protocol defines no media types, and servers send any.
-#[test]
-fn what_is_named_as_a_sitemap_is_judged_by_its_bytes() {
-    use std::io::Write as _;
-    let packed = |text: &[u8]| {
-        let mut file = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        file.write_all(text).and_then(|()| file.finish()).expect("in memory")
-    };
-    let found = |content_type: &str, body: &[u8], hops: Hops| -> Vec<String> {
-        let head = format!("HTTP/1.1 200 OK\r\n{content_type}Content-Length: {}\r\n\r\n", body.len());
-        let page = FetchJob { depth: hops.bits(), ..job(JobKind::Page, "http://a.test/map") };
-        let (fetched, ..) = read(&page, &[head.as_bytes(), body].concat(), |_| {});
-        fetched.links.iter().map(|(depth, url)| format!("{depth} {url}")).collect()
-    };
-    let xml = b"<?xml version='1.0'?>\n<urlset><url><loc>http://a.test/x</loc></url></urlset>";
-    let bare = b"\xef\xbb\xbf<urlset xmlns='x'><url><loc>http://a.test/x</loc></url></urlset>";
-    let list = b"\n  HTTP://a.test/x\nno url\n";
-    let hops = Hops::default().link();
-    for content_type in [
-        "application/x-gzip",
-        "text/html",
-        "text/html; charset=utf-8",
-        "application/octet-stream",
-        "image/png",
-        "text/plain",
-        "application/xml",
-        "application/json",
-        "application/x-unknown",
-        "gz",
-        "application/pdf",
-    ] {
-        for text in [&xml[..], bare, list] {
-            for body in [text.to_vec(), packed(text), packed(&packed(text))] {
-                let field = format!("Content-Type: {content_type}\r\n");
-                assert_eq!(found(&field, &body, hops.sitemap()), ["2 http://a.test/x"], "{content_type}");
-            }
-        }
-    }
-    assert_eq!(found("", &packed(list), hops.sitemap()), ["2 http://a.test/x"]);
-    // These were not named as sitemaps.
-    let html = "Content-Type: text/html\r\n";
-    assert_eq!(found(html, list, hops), [""; 0]);
-    assert_eq!(found("Content-Type: image/png\r\n", xml, hops), [""; 0]);
-    // A page in its place is a page, and a picture is nothing; packed three times it is an archive.
-    for page in [
-        "<!doctype html><a href=/x>",
-        "<div><a href=/x></div>",
-        "Not here: <a href=/x>",
-        "<?xml version='1.0'?><html><a href='/x'/>",
-    ] {
-        assert_eq!(found(html, page.as_bytes(), hops.sitemap()), ["2 http://a.test/x"], "{page}");
-    }
-    for other in [&b"\x89PNG\r\n\x1a\n http://a.test/x"[..], b"", b"\x1f\x8b\x08", &packed(&packed(&packed(list)))] {
-        assert_eq!(found("Content-Type: application/x-gzip\r\n", other, hops.sitemap()), [""; 0]);
-    }
-    // Sitemaps named by an index count as named, at any depth; so do those named by a robots.txt.
-    let index = b"<sitemapindex><sitemap><loc>http://a.test/x</loc></sitemap></sitemapindex>";
-    let named = found(html, &packed(index), hops.sitemap());
-    assert_eq!(named, [format!("{} http://a.test/x", hops.redirect().sitemap().bits())]);
-    let robots = FetchJob { depth: 0, ..job(JobKind::Robots, "http://a.test/robots.txt") };
-    let (fetched, ..) = read(&robots, b"HTTP/1.1 200 OK\r\n\r\nSitemap: /map\n", |config| {
-        config.links.sitemaps = Sitemaps::Robots;
-    });
-    assert_eq!(fetched.links.iter().collect::<Vec<_>>(), [(hops.sitemap().bits(), "http://a.test/map")]);
-}
-
-#[test]
-fn an_index_is_one_redirect_to_each_of_its_sitemaps() {
-    let bytes = "HTTP/1.1 200 OK\r\nContent-Type: text/xml\r\n\r\n<sitemapindex><sitemap><loc>/s</loc></sitemap></sitemapindex>";
-    let mut index = job(JobKind::Page, "http://a.test/index");
-    for redirects in 1..=4 {
-        let (fetched, stats, _) = read(&index, bytes.as_bytes(), |_| {});
-        let (depth, _) = fetched.links.iter().next().expect("a link");
-        let hops = Hops::from_bits(depth);
-        assert_eq!((hops.links(), hops.redirects(), stats.links_too_deep), (3, redirects, 0));
-        index.depth = depth;
-    }
-    let (fetched, stats, _) = read(&index, bytes.as_bytes(), |_| {});
-    assert_eq!((fetched.links.len(), stats.links_too_deep), (0, 1));
-}
-
 /// (RFC 9309 does not mention it: HTML section 4.6.7, and what search engines document.)
 #[test]
 fn links_that_are_advised_against_wait_behind_others() {
@@ -474,79 +373,6 @@ fn of_a_robots_txt_no_more_is_read_than_counts() {
     assert_eq!((stats.blemishes[Blemish::RobotsOverLimit as usize], stats.blemishes.iter().sum::<u64>()), (1, 1));
 }
 
-/// What a page and its site say about it is in its record, in the metadata and in the index.
-#[test]
-fn what_is_said_of_a_page_is_recorded() {
-    let recorded = |fields: &str, head: &str, robots: &str| {
-        let rules = Rules::parse(robots.as_bytes(), "ringcrawl", 1 << 20);
-        let usage = rules.usage("/x", &mut ringcrawl_robots::Fuel::new(1 << 20)).map(Box::new);
-        let job = FetchJob { usage, ..job(JobKind::Page, "http://a.test/x") };
-        let bytes = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n{fields}\r\n{head}");
-        let started = UnixTime::from_civil(2026, 11, 21, 0, 0, 0).expect("a date");
-        let transaction = Transaction { started, ..transaction(bytes.as_bytes()) };
-        let mut stats = Totals::default();
-        let mut decoder = Decoder::default();
-        let page = PageReader::new(Arc::default()).read(&job, &transaction, &mut decoder, &mut stats);
-        let taken = page.store(|capture| {
-            let of = ["robotsDirectives", "usagePreferences", "license", "tdmPolicy"]
-                .map(|name| said(capture, name).unwrap_or_default().to_owned());
-            assert_eq!((capture.robots.to_label(), capture.preferences.to_label()), (of[0].clone(), of[1].clone()));
-            of.join("|")
-        });
-        (taken.expect("stored"), page.into_fetched().is_noindex)
-    };
-    let long = format!("Content-Usage: train-ai=n, x=\"{}\"\r\n", "y".repeat(9_000));
-    for (fields, head, robots, expected, is_noindex) in [
-        ("", "", "", "|||", false),
-        ("X-Robots-Tag: noindex\r\n", "<meta name=robots content=nofollow>", "", "noindex, nofollow|||", true),
-        ("", "<meta name=ringcrawl content=noarchive>", "", "noarchive|||", false),
-        ("X-Robots-Tag: googlebot: none\r\nX-Robots-Tag: noarchive\r\n", "", "", "noarchive|||", false),
-        (
-            "X-Robots-Tag: unavailable_after: 25-Aug-2007 15:00:00 EST\r\n",
-            "",
-            "",
-            "unavailable_after: 2007-08-25T20:00:00.000000Z|||",
-            true,
-        ),
-        (
-            "X-Robots-Tag: unavailable_after: 1 Jan 2300 00:00:00 GMT\r\n",
-            "",
-            "",
-            "unavailable_after: 2300-01-01T00:00:00.000000Z|||",
-            false,
-        ),
-        ("Content-Usage: train-ai=n\r\ncontent-usage: search=y\r\n", "", "", "|search=y, train-ai=n||", false),
-        (&long, "", "", "|train-ai=n||", false),
-        ("Content-Signal: ai-train=no\r\n", "", "", "|train-ai=n||", false),
-        ("", "<meta name=robots content='noai, noimageai'>", "", "noai, noimageai|train-ai=n||", false),
-        ("X-Robots-Tag: noimageai\r\n", "", "", "noimageai|||", false),
-        (
-            "TDM-Reservation: 1\r\nTDM-Policy: https://a.test/p.json\r\n",
-            "<meta name=tdm-policy content=https://a.test/other>",
-            "",
-            "|tdm=n, train-ai=n||https://a.test/p.json",
-            false,
-        ),
-        ("", "<meta name=tdm-reservation content=0><meta name=tdm-policy content='a b'>", "", "|tdm=y||", false),
-        (
-            "Link: </l.xml>; rel=license\r\n",
-            "",
-            "License: https://a.test/2\n",
-            "|license=n|http://a.test/l.xml|",
-            false,
-        ),
-        (
-            "Content-Usage: search=y, train-ai=y\r\n",
-            "",
-            "User-agent: *\nContent-Usage: /x train-ai=n\nLicense: https://a.test/2\n",
-            "|license=n, search=y, train-ai=n|https://a.test/2|",
-            false,
-        ),
-    ] {
-        assert_eq!(recorded(fields, head, robots), (expected.to_owned(), is_noindex), "{fields} {head} {robots}");
-    }
-}
-
 #[test]
 fn a_redirect_is_a_link_of_its_own_kind() {
     let bytes = b"HTTP/1.1 302 Found\r\nLocation: /there#part\r\nContent-Length: 0\r\n\r\n";
@@ -558,59 +384,6 @@ fn a_redirect_is_a_link_of_its_own_kind() {
     let bytes = b"HTTP/1.1 302 Found\r\nLocation: /here\r\n\r\n";
     let (_, stats, _) = read(&page, bytes, |_| {});
     assert_eq!(stats.blemishes[Blemish::RedirectToItself as usize], 1);
-}
-
-#[test]
-fn what_is_not_wanted_is_read_and_not_stored() {
-    let bytes = b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\n\r\nbytes";
-    let only_html = |config: &mut Config| config.set("store.types", "text/html").expect("a type");
-    let (_, stats, is_stored) = read(&job(JobKind::Page, "http://a.test/x.png"), bytes, only_html);
-    assert_eq!((is_stored, stats.not_stored, stats.pages), (false, 1, 1));
-    let (_, stats, is_stored) = read(&job(JobKind::Robots, "http://a.test/robots.txt"), bytes, only_html);
-    assert_eq!((is_stored, stats.not_stored, stats.pages), (true, 0, 0));
-}
-
-/// Stored pages get a fingerprint if they have text and it is wanted; other responses have none.
-#[test]
-fn pages_with_text_have_a_fingerprint() {
-    let text = "The quick brown fox jumps over a lazy dog near the river bank. ".repeat(9);
-    let field = |kind, head: &str, body: &[u8], change: fn(&mut Config)| {
-        let mut config = Config::default();
-        config.store.simhash = Simhash::On;
-        change(&mut config);
-        let (job, mut stats) = (job(kind, "http://a.test/"), Totals::default());
-        let transaction = transaction(&[format!("HTTP/1.1 {head}\r\n\r\n").as_bytes(), body].concat());
-        let mut decoder = Decoder::default();
-        let page = PageReader::new(Arc::new(config)).read(&job, &transaction, &mut decoder, &mut stats);
-        let found = |capture: &ringcrawl_warc::Capture<'_>| said(capture, "simhash").map(str::to_owned);
-        page.store(found).flatten()
-    };
-    let of = |head: &str, body: &[u8]| field(JobKind::Page, head, body, |_| {});
-    let bits = simhash::of_text(text.as_bytes()).map(|bits| format!("{bits:016x}"));
-    assert!(bits.as_ref().is_some_and(|bits| bits.len() == 16));
-    let html = format!("<p class=x>{}</p>", text.replace(". ", ".<br>"));
-    for (head, body) in [
-        ("200 OK\r\nContent-Type: text/html", html.as_bytes()),
-        ("203 OK\r\nContent-Type: application/xhtml+xml", html.as_bytes()),
-        ("200 OK\r\nContent-Type: text/plain", text.as_bytes()),
-        // Not in the coding that it names, which happens.
-        ("200 OK\r\nContent-Type: text/html\r\nContent-Encoding: gzip", html.as_bytes()),
-    ] {
-        assert_eq!(of(head, body), bits, "{head}");
-    }
-    let utf16: Vec<u8> = html.encode_utf16().flat_map(u16::to_le_bytes).collect();
-    for (head, body) in [
-        ("200 OK\r\nContent-Type: text/html", &b"<p>Too few words."[..]),
-        ("200 OK\r\nContent-Type: text/html; charset=utf-16le", &utf16),
-        ("200 OK\r\nContent-Type: image/png", text.as_bytes()),
-        ("200 OK\r\nContent-Type: text/html\r\nContent-Encoding: br", &[b"\xff\xff ", text.as_bytes()].concat()),
-        ("404 Not Found\r\nContent-Type: text/html", html.as_bytes()),
-    ] {
-        assert_eq!(of(head, body), None, "{head}");
-    }
-    let head = "200 OK\r\nContent-Type: text/html";
-    assert_eq!(field(JobKind::Page, head, html.as_bytes(), |config| config.store.simhash = Simhash::Off), None);
-    assert_eq!(field(JobKind::Robots, head, html.as_bytes(), |_| {}), None);
 }
 
 /// A robots.txt that is not in its declared coding: rules if it is text after all, and nothing otherwise.
@@ -635,104 +408,4 @@ fn what_was_cut_is_told_once() {
     let (fetched, stats, _) = read(&page, bytes, |_| {});
     assert_eq!(fetched.retry_after, Some(Duration::from_secs(7)));
     assert_eq!(stats.blemishes_by_name().collect::<Vec<_>>(), [(Blemish::Overloaded, 1)]);
-}
-
-/// What the shard reads itself is bounded in bytes as they came, in content bytes, and in codings.
-#[test]
-fn long_responses_are_not_read_at_once() {
-    let page = job(JobKind::Page, "http://a.test/");
-    let is_short = |fields: &str, body: &[u8]| {
-        let mut config = Config::default();
-        config.fetch.short_bytes_max = 1_000;
-        let head = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n{fields}\r\n");
-        let transaction = transaction(&[head.as_bytes(), body].concat());
-        let mut stats = Totals::default();
-        let mut decoder = Decoder::default();
-        let is_short =
-            PageReader::new(Arc::new(config)).read_short(&page, &transaction, &mut decoder, &mut stats).is_some();
-        assert_eq!(stats.pages, u64::from(is_short), "what is read elsewhere is counted there");
-        is_short
-    };
-    assert!(is_short("", &[b'x'; 1_000]) && !is_short("", &[b'x'; 1_001]));
-    let (coded, content) = ("Content-Encoding: zstd\r\n", |bytes| zstd::bulk::compress(&vec![b'x'; bytes], 1).unwrap());
-    assert!(is_short(coded, &content(3_999)) && !is_short(coded, &content(4_000)));
-    assert!(!is_short("Content-Encoding: zstd, gzip\r\n", b"x"));
-    assert!(!is_short("", b"\x1f\x8b\x08") && !is_short(coded, &zstd::bulk::compress(b"\x1f\x8b\x08", 1).unwrap()));
-}
-
-/// A response read in parallel to its shard yields the same result as in the shard.
-#[test]
-fn who_reads_a_response_makes_no_difference() {
-    let body = "<a href=/a>1</a><a href=//b.test/>2</a>".repeat(50);
-    for (kind, path, fields) in [
-        (JobKind::Page, "/", "200 OK\r\nContent-Type: text/html"),
-        (JobKind::Page, "/", "200 OK\r\nContent-Type: text/html\r\nContent-Encoding: gzip"),
-        (JobKind::Page, "/", "301 There\r\nLocation: /there"),
-        (JobKind::Page, "/", "404 None"),
-        (JobKind::Robots, "/robots.txt", "200 OK"),
-    ] {
-        let job = job(kind, &format!("http://a.test{path}"));
-        let transaction = transaction(format!("HTTP/1.1 {fields}\r\n\r\n{body}").as_bytes());
-        let (mut segment, mut writer) = (segment(), CaptureWriter::new(Packing::default()).expect("a writer"));
-        let reader = PageReader::new(Arc::default());
-        let mut stats = Totals::default();
-        let mut decoder = Decoder::default();
-        let page = reader.read_short(&job, &transaction, &mut decoder, &mut stats).expect("short");
-        let append_here = |segment: &mut SegmentWriter| {
-            page.store(|capture| segment.append(capture)).expect("stored").expect("appended")
-        };
-        let here = append_here(&mut segment);
-        let mut append_there = |segment: &mut SegmentWriter| {
-            let names = segment.names().expect("open");
-            let mut read = reader.reading(job.clone(), Box::new(transaction.clone()), names).read(&mut writer);
-            let records = read.records.take().expect("stored").expect("written");
-            (segment.append_records(&job.url, records).expect("written").expect("of this segment"), read)
-        };
-        let (there, read) = append_there(&mut segment);
-        let sizes = |placed: Placed, like: Placed| {
-            (placed.payload, placed.is_revisit, placed.frame_bytes.abs_diff(like.frame_bytes) < 20)
-        };
-        assert_eq!(sizes(there, here), sizes(here, here), "{fields}");
-        assert_eq!(there.offset, here.offset + here.capture_bytes);
-        // Also where a body is not stored again.
-        let originals = Config::default().store.originals(1, Arc::default());
-        let mut segment = segment.knowing(originals);
-        assert_eq!(
-            [append_here(&mut segment), append_here(&mut segment)].map(|placed| placed.is_revisit),
-            [false, true]
-        );
-        let (revisit_there, _) = append_there(&mut segment);
-        let revisit_here = append_here(&mut segment);
-        assert_eq!(sizes(revisit_there, revisit_here), sizes(revisit_here, revisit_here), "{fields}");
-        assert_eq!(revisit_here.offset, revisit_there.offset + revisit_there.capture_bytes);
-        assert_eq!((read.is_page, &read.stats), (page.is_page(), &stats));
-        assert_eq!(read.fetched, page.into_fetched());
-    }
-}
-
-/// Records name their segment: they do not fit into the next one, and are rewritten.
-#[test]
-fn records_of_a_closed_segment_have_no_place_in_the_next() {
-    let job = job(JobKind::Page, "http://a.test/");
-    let transaction = Box::new(transaction(b"HTTP/1.1 200 OK\r\n\r\nbody"));
-    let (mut segment, mut writer) = (segment(), CaptureWriter::new(Packing::default()).expect("a writer"));
-    let reader = PageReader::new(Arc::default());
-    let names = segment.names().expect("open");
-    let mut read = reader.reading(job.clone(), transaction, names).read(&mut writer);
-    segment.finish();
-    assert!(segment.names().is_err());
-    segment.begin("next.warc.zst", UnixTime::from_micros(1)).expect("begins");
-    let records = read.records.take().expect("stored").expect("written");
-    assert_eq!(segment.append_records(&job.url, records.clone()), Ok(None), "of another segment");
-    let mut again = read.again(&reader, segment.names().expect("open")).read(&mut writer);
-    let anew = again.records.take().expect("stored").expect("written");
-    assert_ne!(anew, records);
-    assert!(segment.append_records(&job.url, anew).is_ok_and(|placed| placed.is_some()));
-}
-
-fn segment() -> SegmentWriter {
-    let settings = Settings { packing: Packing::default(), segment_bytes_max: 1 << 30, ..Settings::default() };
-    let mut segment = SegmentWriter::new(settings).expect("a writer");
-    segment.begin("a.warc.zst", UnixTime::from_micros(0)).expect("begins");
-    segment
 }

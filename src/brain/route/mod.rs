@@ -76,9 +76,7 @@ impl Partition {
             PartitionBy::SiteHash | PartitionBy::Vector => Rule::SiteHash,
             PartitionBy::HostHash => Rule::HostHash,
             PartitionBy::UrlHash => Rule::UrlHash,
-            PartitionBy::Hierarchical => {
-                Hierarchy::parse(&config.domains).map_or(Rule::SiteHash, |table| Rule::Hierarchical(Arc::new(table)))
-            }
+            PartitionBy::Hierarchical => Rule::Hierarchical(Arc::clone(&config.domains)),
             PartitionBy::Consistent => Rule::Consistent(Arc::new(Circle::new(shards, config.replicas))),
             PartitionBy::Dynamic => Rule::Dynamic(Arc::new(SiteOwners::new(shards, config.ram_bytes_max))),
         };
@@ -128,7 +126,7 @@ impl Partition {
             {
                 config.ram_bytes_max = 1 << 20;
             }
-            PartitionBy::Hierarchical => config.domains = Hierarchy::parse(rest)?.text().to_owned(),
+            PartitionBy::Hierarchical => config.domains = Arc::new(Hierarchy::parse(rest)?),
             PartitionBy::Consistent => {
                 let replicas = rest.parse().ok().filter(|replicas| (1..=REPLICAS_MAX).contains(replicas));
                 config.replicas = replicas.ok_or_else(|| format!("{rest:?} is no number of replicas"))?;

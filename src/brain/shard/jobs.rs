@@ -225,6 +225,10 @@ impl Shard {
                 self.conclude(now, &job, Err(Failure::Aborted));
             }
         }
+        // A segment that is full waits for those that have its names, and these may not go on for ever.
+        if self.durability.segments().is_closing() {
+            return None;
+        }
         let (job, transaction) = self.flights.next_to_read()?;
         match self.durability.segments().names(transaction.started) {
             Ok(names) => {
@@ -238,30 +242,26 @@ impl Shard {
         }
     }
 
-    /// A long response was read. After [`Phase::Abort`] it is dropped, as others are. If its segment was closed in the
-    /// meantime, or its scope replaced, it is read again.
+    /// A long response was read. After [`Phase::Abort`] it is dropped, as others are. If the scope was replaced in the
+    /// meantime, it is read again, for the same names.
     pub(super) fn was_read(&mut self, now: Instant, mut page: PageRead) {
-        let mut stored = Some(Stored::default());
-        if self.phase < Phase::Abort {
-            if !self.flights.is_by_scope(&page) {
-                stored = None;
-            } else if let Some(records) = page.records.take() {
-                let has_body = page.is_page && page.fetched.body_bytes > 0;
-                let records = records.and_then(|records| {
-                    self.durability.store_records(now, &page.job().url, records, has_body, &mut self.stats)
-                });
-                match records {
-                    Ok(records) => stored = records,
-                    Err(error) => return self.effects.fail(error),
-                }
+        if self.phase < Phase::Abort && !self.flights.is_by_scope(&page) {
+            return self.effects.push(self.flights.read_again(page));
+        }
+        let mut stored = Stored::default();
+        if self.phase < Phase::Abort
+            && let Some(records) = page.records.take()
+        {
+            let has_body = page.is_page && page.fetched.body_bytes > 0;
+            let records = records.and_then(|records| {
+                self.durability.store_records(now, &page.job().url, records, has_body, &mut self.stats)
+            });
+            match records {
+                Ok(records) => stored = records,
+                Err(error) => return self.effects.fail(error),
             }
         }
-        let Some(stored) = stored else {
-            return match self.durability.segments().names(page.started()) {
-                Ok(names) => self.effects.push(self.flights.read_again(page, names)),
-                Err(error) => self.effects.fail(error),
-            };
-        };
+        self.durability.segments().end_names();
         self.flights.was_read(now, page.job().id);
         let is_page = page.is_page && self.phase < Phase::Abort;
         self.flights.settle_budget(page.job(), is_page);

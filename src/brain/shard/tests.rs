@@ -10,6 +10,7 @@ mod network;
 mod orders;
 mod readings;
 mod segments;
+mod spills;
 mod turns;
 
 use std::collections::BTreeMap;

@@ -84,9 +84,9 @@ pub(super) fn holds(known: &Known) -> Vec<Hold> {
     if config.crawl.pages_max > 0 && facts.pages >= config.crawl.pages_max {
         hold("pages-max", None, format!("the crawl has its crawl.pages_max = {} pages", config.crawl.pages_max));
     }
-    if let Some(closed) = config.crawl.hours().and_then(|hours| hours.closed_for(known.now)) {
+    if let Some((hours, closed)) = config.crawl.hours.and_then(|hours| Some((hours, hours.closed_for(known.now)?))) {
         let until = now + closed.as_secs();
-        hold("hours", Some(until), format!("crawl.hours = \"{}\" is over until {}", config.crawl.hours, iso(until)));
+        hold("hours", Some(until), format!("crawl.hours = \"{hours}\" is over until {}", iso(until)));
     }
     let terms = config.politeness.host.terms_of(known.asked.host());
     if let Some((hours, closed)) = terms.hours.and_then(|hours| Some((hours, hours.closed_for(known.now)?))) {

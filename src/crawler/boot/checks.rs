@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::loopback;
 use super::memory::{check_sites_table, memory_budget};
@@ -84,16 +85,11 @@ pub(super) fn balance(config: &Config, shards: u16) -> Result<(), BootError> {
 }
 
 /// Which operator's machines are where: the built-in list, and the configuration's.
-pub(super) fn operators(config: &Config) -> Result<Operators, BootError> {
-    let mut operators = Operators::built_in();
-    for path in &config.politeness.operators {
-        let read = operators.read_file(path);
-        read.map_err(|wrong| {
-            let told: Vec<String> = wrong.iter().map(|wrong| format!("politeness.operators: {wrong}")).collect();
-            BootError::Order(told.join("\n"))
-        })?;
-    }
-    Ok(operators)
+pub(super) fn operators(config: &mut Config) -> Result<Arc<Operators>, BootError> {
+    config.politeness.operators.read().map_err(|wrong| {
+        let told: Vec<String> = wrong.iter().map(|wrong| format!("politeness.operators: {wrong}")).collect();
+        BootError::Order(told.join("\n"))
+    })
 }
 
 /// The URLs to which an earlier crawl found the most links.

@@ -19,12 +19,13 @@
 //! Invariants: `crawl.json`, `config.toml` and `seeds` are written atomically (`sealed_file`), the manifest last: it
 //! is what begins the crawl. Nothing except `lock` is written before every check has passed.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use super::checks;
+use super::dir_error::DirError;
+use super::dir_lock::{DirLock, LOCK};
 use super::external_links::{self, ExternalLinks};
 use super::kept_config::{self, CONFIG};
 use super::kept_seeds::{self, SEEDS};
@@ -37,7 +38,7 @@ use super::segment_folders;
 use ringcrawl_brain::route::{LevelLimits, Partition};
 use ringcrawl_brain::seed::{Seed, SeedList};
 use ringcrawl_config::{Config, ExchangeMode};
-use ringcrawl_files::{plain, private};
+use ringcrawl_files::private;
 
 /// A directory that this process holds.
 #[derive(Debug)]
@@ -59,90 +60,6 @@ pub struct CrawlDir {
     lock: DirLock,
     /// The same for segments on other disks.
     held: Vec<File>,
-}
-
-/// The lock of a crawl's directory: no other process works there for as long as one of these lives.
-#[derive(Clone, Debug)]
-pub struct DirLock {
-    _file: Arc<File>,
-}
-
-/// Why a directory cannot be used. Each message says what to do.
-#[derive(Debug, thiserror::Error)]
-pub enum DirError {
-    /// The system refuses.
-    #[error("{path}: {why}", path = .0.display(), why = .1)]
-    Io(PathBuf, io::Error),
-    /// Something else has its name.
-    #[error("{path} is no directory; give an empty or a new directory", path = .0.display())]
-    NoDirectory(PathBuf),
-    /// It is neither empty nor a crawl.
-    #[error("{path} is not empty and holds no crawl (no crawl.json); give an empty or a new directory", path = .0.display())]
-    Foreign(PathBuf),
-    /// A crawl of another layout, or a damaged manifest.
-    #[error("{path}: {why}", path = .0.display(), why = .1)]
-    Manifest(PathBuf, String),
-    /// The list of seeds differs from what was written.
-    #[error(
-        "{path}: {why}; restore the file from a copy, or remove it and give all seeds of the crawl again",
-        path = .0.display(), why = .1
-    )]
-    Seeds(PathBuf, String),
-    /// The configuration that was kept cannot be used.
-    #[error("{path}: {why}; give the settings of the crawl with -c FILE, and they are kept instead", path = .0.display(), why = .1)]
-    Config(PathBuf, String),
-    /// The directory of a shard is gone.
-    #[error(
-        "{path} is missing, and with it what that shard knew and stored: put it back; or make an empty directory of that name, \
-         and the crawl goes on without it",
-        path = .0.display()
-    )]
-    Shard(PathBuf),
-    /// Another user would choose where the crawl writes.
-    #[error(
-        "{path} is a link that another user made (uid {user}), and the crawl would write to where it leads: remove it, or make it \
-         yourself if you want it (chown -h)",
-        path = .0.display(), user = .1
-    )]
-    LinkOfAnother(PathBuf, u32),
-    /// The disk with the segments of a shard is gone.
-    #[error(
-        "{path} is a link to {to}, which is not there: mount that disk; or remove the link, and the crawl goes on without what \
-         that shard stored there",
-        path = .0.display(), to = .1.display()
-    )]
-    Segments(PathBuf, PathBuf),
-    /// Its logs cannot be rewritten for another number of shards.
-    #[error("{path}: its logs cannot be written anew for other shards: {why}", path = .0.display(), why = .1)]
-    Redistribution(PathBuf, String),
-    /// The list of moved sites differs from what was written.
-    #[error("{path}: {why}; restore the file from a copy: without it nobody knows which shard has which site", path = .0.display(), why = .1)]
-    MovedSites(PathBuf, String),
-    /// There are more moved sites than there is room for now.
-    #[error("{path}: {count} sites were moved, more than partition.ram_bytes_max has room for; raise it", path = .0.display(), count = .1)]
-    MovedSitesRoom(PathBuf, usize),
-    /// Another process works in it.
-    #[error("{path} is in use by another ringcrawl (it holds {path}/lock)", path = .0.display())]
-    Locked(PathBuf),
-    /// The crawl in it was begun with other settings.
-    #[error(
-        "{path} holds a crawl with {what} {held}, and {wanted} was asked for; this is fixed for a crawl: \
-         leave it at {held}, or give a new directory",
-        path = .path.display()
-    )]
-    Differs {
-        /// The directory.
-        path: PathBuf,
-        /// The setting.
-        what: &'static str,
-        /// Its value in the crawl.
-        held: String,
-        /// Its value in this run.
-        wanted: String,
-    },
-    /// `--new` was given.
-    #[error("{path} holds a crawl already, and a new one was asked for", path = .0.display())]
-    NotNew(PathBuf),
 }
 
 /// The result of [`CrawlDir::keep`].
@@ -302,6 +219,11 @@ impl CrawlDir {
         let (root, crawl_id) = (&self.root, self.manifest.crawl_id.clone());
         let before = if self.is_new { None } else { Some(kept_config::read(root, &self.manifest)) };
         let mut notes = Vec::new();
+        if let Some(killed) = sealed_file::crawl_of(&root.join(CONFIG)).filter(|_| self.is_new) {
+            let left = segment_folders::remove_orphans(root, &killed, &config.store.dirs).map_err(io(""))?;
+            let note = |path: PathBuf| format!("{} is of a start that was killed, and is not empty", path.display());
+            notes.extend(left.into_iter().map(note));
+        }
         match &before {
             Some(Ok(before)) => notes.extend(kept_config::changes(root, &config, before)),
             Some(Err(DirError::Config(path, why))) => {
@@ -421,12 +343,6 @@ pub(super) fn look(root: &Path) -> Result<Option<Manifest>, DirError> {
     Ok(held)
 }
 
-impl DirLock {
-    fn of(root: &Path) -> Result<DirLock, DirError> {
-        lock(root).map(|lock| DirLock { _file: Arc::new(lock) })
-    }
-}
-
 /// Lists the links that left the scope in the last round of the crawl in `root`, in which no shard works.
 pub fn list_external_links(root: &Path, lock: Option<DirLock>) -> Result<ExternalLinks, DirError> {
     let _lock = lock.map_or_else(|| DirLock::of(root), Ok)?;
@@ -440,26 +356,6 @@ fn list_links(root: &Path, manifest: &Manifest) -> Result<ExternalLinks, DirErro
     let (seeds, round) = kept_seeds::read(root, manifest)?;
     let listed = external_links::list(root, manifest.shards, round, &seeds.unwrap_or_default());
     listed.map_err(|error| DirError::Io(root.to_owned(), error))
-}
-
-/// Locks a directory for this process, for as long as the returned file lives.
-pub(super) fn lock(dir: &Path) -> Result<File, DirError> {
-    let io = |error| DirError::Io(dir.to_owned(), error);
-    let lock = private::open(private::options().create(true).truncate(false), &dir.join(LOCK)).map_err(io)?;
-    // Commands that list a crawl's URLs hold the lock for a moment, to see whether a process works here.
-    let mut held = lock.try_lock();
-    for _ in 0..LOCK_TRIES {
-        if !matches!(held, Err(TryLockError::WouldBlock)) {
-            break;
-        }
-        std::thread::sleep(LOCK_PAUSE);
-        held = lock.try_lock();
-    }
-    match held {
-        Ok(()) => Ok(lock),
-        Err(TryLockError::WouldBlock) => Err(DirError::Locked(dir.to_owned())),
-        Err(TryLockError::Error(error)) => Err(io(error)),
-    }
 }
 
 /// The directory of a shard of the crawl in `root`.
@@ -501,20 +397,6 @@ pub fn is_crawl(root: &Path) -> bool {
     root.join(MANIFEST).is_file()
 }
 
-/// Whether a process works in `root` now.
-pub fn is_held(root: &Path) -> io::Result<bool> {
-    match plain::open(&root.join(LOCK)) {
-        // A shared lock, so that others may look at the same time; released at once.
-        Ok(lock) => match lock.try_lock_shared() {
-            Ok(()) => Ok(false),
-            Err(TryLockError::WouldBlock) => Ok(true),
-            Err(TryLockError::Error(error)) => Err(error),
-        },
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error),
-    }
-}
-
 /// Which shard has which URL in the crawl in `root`, with this manifest and configuration.
 pub fn kept_partition(root: &Path, manifest: &Manifest, config: &Config) -> Result<Partition, BootError> {
     let mut config = config.clone();
@@ -532,7 +414,7 @@ pub fn kept_partition(root: &Path, manifest: &Manifest, config: &Config) -> Resu
 fn is_ours(entry: &io::Result<fs::DirEntry>) -> bool {
     let Ok(entry) = entry else { return false };
     let name = entry.file_name();
-    let is_sealed = [SEEDS, CONFIG].iter().any(|ours| name == *ours) && sealed_file::is_whole(&entry.path());
+    let is_sealed = [SEEDS, CONFIG].iter().any(|ours| name == *ours) && sealed_file::crawl_of(&entry.path()).is_some();
     let is_shard = name.to_str().is_some_and(|name| name.starts_with("shard-")) && is_empty_shard(&entry.path());
     let mut open = [MANIFEST, SEEDS, CONFIG].iter().map(|ours| sealed_file::open_name(Path::new(""), ours));
     name == LOCK || is_sealed || is_shard || open.any(|open| open == *name)
@@ -574,11 +456,6 @@ fn check(root: &Path, held: &Manifest, wanted: &Wanted) -> Result<(), DirError> 
         None => Ok(()),
     }
 }
-
-pub(super) const LOCK: &str = "lock";
-/// How many times, and at what interval, a held lock is tried again.
-const LOCK_TRIES: u32 = 20;
-const LOCK_PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
 
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@
 use std::io;
 use std::path::Path;
 
-use super::crawl_dir::DirError;
+use super::dir_error::DirError;
 use super::manifest::{self, Manifest};
 use super::sealed_file;
 use ringcrawl_brain::seed::{Seed, SeedOptions};

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::crawl_dir::DirError;
+use super::dir_error::DirError;
 use super::sealed_file;
 use ringcrawl_brain::route::Partition;
 use ringcrawl_config::ExchangeMode;

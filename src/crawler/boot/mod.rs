@@ -5,6 +5,8 @@
 mod checks;
 mod cpus;
 mod crawl_dir;
+mod dir_error;
+mod dir_lock;
 mod external_links;
 mod kept_config;
 mod kept_seeds;
@@ -22,12 +24,15 @@ mod sealed_file;
 mod seed;
 mod seeds;
 mod segment_folders;
+mod site_bounds;
 mod start;
 mod surroundings;
 
 pub use checks::{check_memory, notes, seeds_of_round};
 pub use cpus::choose as choose_cpus;
-pub use crawl_dir::{CrawlDir, DirError, DirLock, Wanted, is_crawl, is_held, kept_partition, list_external_links};
+pub use crawl_dir::{CrawlDir, Wanted, is_crawl, kept_partition, list_external_links};
+pub use dir_error::DirError;
+pub use dir_lock::{DirLock, is_held};
 pub use external_links::ExternalLinks;
 pub use kept_config::kept_config;
 pub use kept_seeds::kept_seeds;

@@ -8,7 +8,7 @@
 use std::io;
 use std::path::Path;
 
-use super::crawl_dir::DirError;
+use super::dir_error::DirError;
 use super::manifest::Manifest;
 use super::sealed_file;
 use ringcrawl_brain::route::MovedSites;

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::crawl_dir::{DirError, DirLock};
+use super::dir_error::DirError;
+use super::dir_lock::DirLock;
 use super::external_links::ExternalLinks;
 use ringcrawl_base::time::Duration;
 use ringcrawl_brain::log::AskAgain;

@@ -16,7 +16,8 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use super::crawl_dir::{DirError, make_shard, shard_dir};
+use super::crawl_dir::{make_shard, shard_dir};
+use super::dir_error::DirError;
 use super::manifest::{self, MANIFEST, Manifest};
 use super::moved_sites::{self, MOVED_SITES};
 use super::segment_folders;

@@ -42,11 +42,11 @@ pub(super) fn read(path: &Path, crawl_id: &str) -> io::Result<Option<Result<Stri
     }
 }
 
-/// Whether `path` is a whole file of some crawl.
-pub(super) fn is_whole(path: &Path) -> bool {
+/// The identifier of the crawl of which `path` is a whole file.
+pub(super) fn crawl_of(path: &Path) -> Option<String> {
     let mut bytes = Vec::new();
-    let read = plain::open(path).and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes));
-    read.is_ok() && unseal(bytes).is_ok()
+    plain::open(path).and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)).ok()?;
+    unseal(bytes).ok().map(|(_, id)| id)
 }
 
 /// Writes the file `name` in `root`, replacing the existing one.
@@ -118,7 +118,7 @@ mod tests {
         for text in ["", "one line\n", "# a comment\ntwo\n"] {
             write(root, "seeds", "id", text).unwrap();
             assert_eq!(read(&path, "id").unwrap(), Some(Ok(text.to_owned())));
-            assert!(is_whole(&path) && !open_name(root, "seeds").exists());
+            assert!(crawl_of(&path).is_some() && !open_name(root, "seeds").exists());
             assert_eq!(read(&path, "other").unwrap(), Some(Err(Unsealed::OfAnother("id".to_owned()))));
             let right = fs::read(&path).unwrap();
             for at in 0..right.len() {
@@ -134,7 +134,7 @@ mod tests {
                 );
             }
             fs::write(&path, [&right[..], b"more\n"].concat()).unwrap();
-            assert!(!is_whole(&path));
+            assert!(crawl_of(&path).is_none());
         }
     }
 

@@ -8,6 +8,7 @@
 //!
 //! Decides: a shard whose segments folder is empty gets a link to a folder in `store.dirs`, by its number. A shard
 //! that has segments keeps its folder: the crawl knows a segment only by its shard and its number.
+//! A start that was killed before the crawl began may have made folders without links: the next one removes them.
 //! Invariants: a link is on the device before anything is written through it. Two crawls never write to one folder at
 //! the same time, even where one is a copy of the other, links included.
 //! Limits: a broken link stops the start. Folders of `store.dirs` are not created.
@@ -18,9 +19,11 @@ use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use super::crawl_dir::{DirError, LOCK, lock, shard_dir};
+use super::crawl_dir::shard_dir;
+use super::dir_error::DirError;
+use super::dir_lock::{LOCK, lock};
 use super::redistribution::shard_dirs;
-use ringcrawl_files::private;
+use ringcrawl_files::{plain, private};
 use ringcrawl_warc::folder::ELSEWHERE;
 
 /// The folder of a shard's segments, in its directory.
@@ -63,9 +66,10 @@ pub(super) fn place(root: &Path, crawl_id: &str, shards: u16, dirs: &[PathBuf]) 
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
             _ => {}
         }
+        // The words come first: they show whose the folders are if the process is killed here.
+        private::create_dirs(&of_crawl)?;
+        private::create(&of_crawl.join(LOCK))?.write_all(owner(&root, crawl_id).as_bytes())?;
         private::create_dirs(&lies)?;
-        let whose = format!("Segments of crawl {crawl_id}, whose directory is {}.\n", root.display());
-        private::create(&of_crawl.join(LOCK))?.write_all(whose.as_bytes())?;
         [dir, &of_crawl].into_iter().try_for_each(|dir| File::open(dir)?.sync_all())?;
         symlink(&lies, &link)?;
         File::open(&of_shard)?.sync_all()?;
@@ -73,15 +77,45 @@ pub(super) fn place(root: &Path, crawl_id: &str, shards: u16, dirs: &[PathBuf]) 
     Ok(elsewhere)
 }
 
+/// Removes the empty folders in `dirs` that a start of a crawl in `root` made under the identifier `killed`, before it
+/// was killed and the crawl began. Returns those that are not empty; those with a link remain in use.
+pub(super) fn remove_orphans(root: &Path, killed: &str, dirs: &[PathBuf]) -> io::Result<Vec<PathBuf>> {
+    let root = root.canonicalize()?;
+    let mut left = Vec::new();
+    for of_crawl in dirs.iter().map(|dir| dir.join(format!("{ELSEWHERE}{killed}"))) {
+        let lock = of_crawl.join(LOCK);
+        if plain::open(&lock).and_then(io::read_to_string).is_ok_and(|words| words == owner(&root, killed)) {
+            for entry in fs::read_dir(&of_crawl)? {
+                let (path, name) = entry.map(|entry| (entry.path(), entry.file_name()))?;
+                let is_linked = fs::read_link(root.join(name).join(SEGMENTS)).is_ok_and(|lies| lies == path);
+                if path.is_dir() && !is_linked && fs::remove_dir(&path).is_err() {
+                    left.push(path);
+                }
+            }
+            if fs::read_dir(&of_crawl)?.count() == 1 {
+                fs::remove_file(lock)?;
+            }
+        }
+        // Fails unless it is empty.
+        let _ = fs::remove_dir(of_crawl);
+    }
+    Ok(left)
+}
+
 /// Removes the segments folder of the shard in `dir`, wherever it lies, if it is empty.
 pub(super) fn remove_empty(dir: &Path) {
     let segments = dir.join(SEGMENTS);
-    // If removal fails, the folder stays visible.
-    if !segments.is_symlink() {
-        let _ = fs::remove_dir(segments);
-    } else if segments.canonicalize().and_then(fs::remove_dir).is_ok() {
-        let _ = fs::remove_file(segments);
+    let Ok(lies) = segments.canonicalize() else { return };
+    let is_empty = fs::read_dir(&lies).is_ok_and(|mut entries| entries.next().is_none());
+    // The link first: one that leads nowhere would stop the next start. If removal fails, the folder stays visible.
+    if is_empty && (!segments.is_symlink() || fs::remove_file(&segments).is_ok()) {
+        let _ = fs::remove_dir(lies);
     }
+}
+
+/// The words in the lock of a crawl's folder.
+fn owner(root: &Path, crawl_id: &str) -> String {
+    format!("Segments of crawl {crawl_id}, whose directory is {}.\n", root.display())
 }
 
 #[cfg(test)]
@@ -146,6 +180,32 @@ mod tests {
         for word in ["shard-01/segments is a link to ", &*b.to_string_lossy(), "mount that disk"] {
             assert!(missing.contains(word), "{missing}");
         }
+    }
+
+    #[test]
+    fn what_a_killed_start_left_without_a_link_is_removed() {
+        const KILLED: &str = "fedcba9876543210";
+        let (folder, root, [a, b, _]) = crawl("orphans", 2);
+        let [of_a, of_b] = [&a, &b].map(|disk| disk.join(format!("ringcrawl-{KILLED}")));
+        place(&root, KILLED, 2, &[a.clone(), b.clone()]).expect("places");
+        // Killed before its second link, and before the words of a third folder.
+        fs::remove_file(shard_dir(&root, 1).join(SEGMENTS)).expect("a link");
+        let dirs = [a, b];
+        assert_eq!(remove_orphans(&root, KILLED, &dirs).expect("removes"), [] as [PathBuf; 0]);
+        assert!(lies(&root, 0).starts_with(&of_a) && !of_b.exists(), "one is linked, the other gone");
+        // Another crawl's is left alone, and so is what holds a file.
+        let other = folder.path().join("other");
+        fs::create_dir_all(shard_dir(&other, 1)).expect("a folder");
+        place(&other, KILLED, 2, &dirs[1..]).expect_err("it has no first shard");
+        fs::create_dir_all(shard_dir(&of_b, 1)).expect("a folder");
+        assert_eq!(remove_orphans(&root, KILLED, &dirs).expect("removes"), [] as [PathBuf; 0]);
+        assert!(shard_dir(&of_b, 1).is_dir());
+        let full = shard_dir(&of_a, 7);
+        fs::create_dir_all(full.join("file")).expect("a folder");
+        assert_eq!(remove_orphans(&root, KILLED, &dirs).expect("removes"), [full]);
+        fs::create_dir(dirs[1].join("ringcrawl-0000000000000000")).expect("a folder");
+        remove_orphans(&root, "0000000000000000", &dirs).expect("removes");
+        assert!(!dirs[1].join("ringcrawl-0000000000000000").exists());
     }
 
     #[test]

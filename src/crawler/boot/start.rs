@@ -8,12 +8,14 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use super::checks;
-use super::crawl_dir::{CrawlDir, DirError, KeepOutcome, Wanted, is_crawl, look};
+use super::crawl_dir::{CrawlDir, KeepOutcome, Wanted, is_crawl, look};
+use super::dir_error::DirError;
 use super::manifest::{FORMAT, Manifest};
 use super::order::{BootError, Order, Round, RoundEnd};
 use super::outage_watch::OutageWatch;
 use super::scope_files::ScopeFiles;
 use super::scope_reload::ScopeReload;
+use super::site_bounds::site_bounds;
 use super::surroundings::Surroundings;
 use super::{cpus, loopback};
 use crate::control::{BalanceWatch, Beat, Control, HeartWatch, MemoryWatch, Observation, Supervisor};
@@ -22,18 +24,17 @@ use crate::pump;
 use ringcrawl_base::time::Duration;
 use ringcrawl_brain::budget::PageBudget;
 use ringcrawl_brain::exchange::{Replicated, spsc};
-use ringcrawl_brain::frontier::{Bound, Ledger, PartsBySite, Ranks, SiteBounds};
+use ringcrawl_brain::frontier::{Ledger, PartsBySite, Ranks, SiteBounds};
 use ringcrawl_brain::log::AskAgain;
 use ringcrawl_brain::memory_budget::MemoryBudget;
 use ringcrawl_brain::route::Partition;
 use ringcrawl_brain::scope::Scope;
-use ringcrawl_brain::seed::{Seed, SeedOptions, site_options, site_parts};
+use ringcrawl_brain::seed::Seed;
 use ringcrawl_brain::shard::{FilesFound, Phase, Setup};
 use ringcrawl_brain::stats::Totals;
 use ringcrawl_config::Operators;
-use ringcrawl_config::{self as config, Config, ConfigError, Hours};
+use ringcrawl_config::{Config, ConfigError, Hours};
 use ringcrawl_ring as ring;
-use ringcrawl_url::SiteKey;
 use ringcrawl_warc::earlier_crawls::EarlierCrawls;
 
 /// What shards receive in addition to the configuration.
@@ -98,7 +99,7 @@ impl Crawl {
         };
         checks::budgets(&config, &seeds)?;
         checks::store_dirs(&config, &dir)?;
-        let operators = checks::operators(&config)?;
+        let operators = checks::operators(&mut config)?;
         let cpus = cpus::choose(&config.crawl.cpus).map_err(|why| BootError::Order(format!("crawl.cpus: {why}")))?;
         let planned = checks::partition(&config, cpus.len())?;
         let (shards_now, rule) = (planned.shards(), planned.rule());
@@ -174,7 +175,7 @@ impl Crawl {
             site_bounds: Arc::new(site_bounds),
             site_parts: Arc::new(site_parts),
             earlier: Arc::new(earlier),
-            operators: Arc::new(operators),
+            operators,
             ranks: Arc::new(ranks),
             replicated,
             ask_again,
@@ -215,7 +216,7 @@ impl Crawl {
         })?);
         let own_addresses = Arc::new(OwnAddresses::default());
         let ledger = Arc::new(Ledger::new(LEDGER_ENTRIES).keyed([draw(), draw()]));
-        let hours = config.crawl.hours();
+        let hours = config.crawl.hours;
         let user_agent = config.agent.user_agent();
         let Setting {
             partition,
@@ -462,36 +463,6 @@ impl Lists {
         let (ranks, replicated) = (checks::ranks(config, rng_seed)?, checks::replicated(config, rng_seed)?);
         Ok(Lists { earlier, ranks, replicated })
     }
-}
-
-/// Limits on the cost of the sites of `seeds` with options, and of their parts, where these set more than `budget`.
-fn site_bounds(budget: &config::Budget, seeds: &[Seed], rng_seed: u64) -> (SiteBounds, PartsBySite) {
-    let [_, of_sites] = Bound::of_config(budget);
-    let key = |name: &str| SiteKey::new(rng_seed, name).number();
-    let bound = |name: &str, options: &SeedOptions| {
-        let SeedOptions { pages, bytes, seconds, depth: _ } = *options;
-        let bound = Bound {
-            pages: pages.unwrap_or(of_sites.pages),
-            bytes: bytes.unwrap_or(of_sites.bytes),
-            seconds: seconds.unwrap_or(of_sites.seconds),
-        };
-        (bound != of_sites).then(|| (key(name), bound))
-    };
-    let sites = site_options(seeds);
-    let mut bounds: SiteBounds = sites.iter().filter_map(|(site, options)| bound(site, options)).collect();
-    let mut all_parts = PartsBySite::default();
-    for (site, mut parts) in site_parts(seeds) {
-        // Parts without limits of their own share those of the part around them, or of their site.
-        parts.retain(|name, options| {
-            let bound = bound(name, options);
-            bounds.extend(bound);
-            bound.is_some()
-        });
-        if parts.has(|_| true) {
-            all_parts.insert(key(&site), parts);
-        }
-    }
-    (bounds, all_parts)
 }
 
 /// A ring from each shard to every other, as lists by sender and by receiver.

@@ -12,7 +12,7 @@ pub use files_found::{LeftOpen, TORN_BYTES_MAX, find_files};
 
 use std::cell::{Cell, RefCell};
 use std::collections::hash_map::{Entry, HashMap};
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -32,8 +32,9 @@ pub struct Disk {
     work: Signal,
     ends: RefCell<VecDeque<DiskEnd>>,
     has_failed: Cell<bool>,
-    /// Segments that are being closed, and the signal for tasks that wait until there are none.
-    closing: Cell<usize>,
+    /// The segments that are being closed, by the order in which that began, and the signal that one is closed.
+    closing: RefCell<BTreeSet<u64>>,
+    next_closing: Cell<u64>,
     closed: Signal,
     /// Notes for the operator.
     notes: RefCell<Vec<String>>,
@@ -96,11 +97,12 @@ impl Disk {
                         let _ = file.truncate(files.segment_bytes);
                     }
                     let (disk, done, folder) = (Rc::clone(&self), Rc::clone(&done), files.dir.join("segments"));
-                    self.closing.set(self.closing.get() + 1);
+                    let number = self.next_closing.replace(self.next_closing.get() + 1);
+                    self.closing.borrow_mut().insert(number);
                     ring::spawn(async move {
                         let bytes = index.len() as u64;
                         let closed = close_segment(&folder, &name, file, index).await;
-                        disk.closing.set(disk.closing.get() - 1);
+                        disk.closing.borrow_mut().remove(&number);
                         disk.closed.notify();
                         disk.end(closed.map(|()| DiskEnd::Done { spare: None, bytes }), &done);
                     });
@@ -108,10 +110,10 @@ impl Disk {
                 continue;
             }
             if let DiskOp::Sync { to_device } = op {
-                let unsynced = files.take_unsynced();
+                let (unsynced, before) = (files.take_unsynced(), self.next_closing.get());
                 let (disk, done) = (Rc::clone(&self), Rc::clone(&done));
                 ring::spawn(async move {
-                    let synced = disk.sync(unsynced, to_device).await;
+                    let synced = disk.sync(unsynced, before, to_device).await;
                     disk.end(synced.map(|()| DiskEnd::Synced), &done);
                 });
                 continue;
@@ -123,9 +125,10 @@ impl Disk {
         }
     }
 
-    /// Waits until the segments being closed are closed, and with `to_device` until the rest is on the device: files
-    /// before the folders that have their names.
-    async fn sync(&self, unsynced: Unsynced, to_device: bool) -> Result<(), Failed> {
+    /// Waits until the segments are closed whose closing began `before`, and with `to_device` until the rest is on the
+    /// device: files before the folders that have their names. Where segments are short, later ones may be closing
+    /// without end.
+    async fn sync(&self, unsynced: Unsynced, before: u64, to_device: bool) -> Result<(), Failed> {
         if to_device {
             for (path, file) in unsynced.files {
                 file.sync().await.map_err(at(&path))?;
@@ -134,7 +137,7 @@ impl Disk {
                 ring::sync_dir(&folder).await.map_err(at(&folder))?;
             }
         }
-        while self.closing.get() > 0 {
+        while self.closing.borrow().first().is_some_and(|first| *first < before) {
             self.closed.wait().await;
         }
         Ok(())

@@ -93,3 +93,40 @@ fn a_segment_has_its_space_in_advance_and_gives_back_the_rest() {
     let ([open, closed], notes) = segment(1 << 55);
     assert!(open.0 <= 16_384 && closed.1 == 1_000 && notes.is_empty(), "{open:?} {notes:?}");
 }
+
+/// Where segments are short, others are always being closed.
+#[test]
+fn a_sync_waits_for_no_segment_that_is_closed_after_it() {
+    const OPS_MAX: usize = 2_000;
+    let folder = TempFolder::new("closings");
+    std::fs::create_dir(folder.path().join("segments")).expect("a folder");
+    let ops = ring::Runtime::new(8).expect("io_uring").block_on(async {
+        let (disk, done) = (Rc::new(Disk::default()), Rc::new(Signal::default()));
+        ring::spawn(Rc::clone(&disk).work(folder.path().to_owned(), SegmentWays::default(), Rc::clone(&done)));
+        let segment = |number: usize| {
+            disk.push(DiskOp::Segment(SegmentOp::Begin(format!("{number}.warc.zst"))));
+            disk.push(DiskOp::Segment(SegmentOp::Write { bytes: vec![7; 1_000], offset: 0 }));
+            disk.push(DiskOp::Segment(SegmentOp::Close { index: Vec::new() }));
+        };
+        let (mut pushed, mut ended) = (3, 0);
+        segment(0);
+        disk.push(DiskOp::Sync { to_device: true });
+        while ended < OPS_MAX {
+            while pushed < ended + 24 {
+                segment(pushed);
+                pushed += 3;
+            }
+            match disk.next_end() {
+                Some(DiskEnd::Synced) => break,
+                Some(end) => assert!(matches!(end, DiskEnd::Done { .. }), "{end:?}"),
+                None => {
+                    done.wait().await;
+                    continue;
+                }
+            }
+            ended += 1;
+        }
+        ended
+    });
+    assert!(ops < OPS_MAX / 4, "{ops} operations went before it");
+}

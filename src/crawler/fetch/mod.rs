@@ -133,9 +133,6 @@ pub enum HandsError {
     /// `proxy.url`
     #[error("proxy.url: {0}")]
     Proxy(String),
-    /// `identity.signing_key`
-    #[error("identity.signing_key: {0}")]
-    SigningKey(&'static str),
     /// `fetch.source_addresses`, `fetch.source_ports`
     #[error("fetch.{0}")]
     Source(String),
@@ -324,7 +321,7 @@ impl Hands {
 }
 
 fn signer(config: &Config) -> Result<Option<RefCell<Signer>>, HandsError> {
-    let signer = Signer::new(&config.identity).map_err(HandsError::SigningKey)?;
+    let signer = Signer::new(&config.identity);
     Ok(signer.map(RefCell::new))
 }
 

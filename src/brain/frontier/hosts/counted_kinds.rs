@@ -1,27 +1,69 @@
 //! What is known of the kinds of one host's pages, with the memory that it takes.
 //!
-//! Invariants: the bytes are counted until this is dropped, for all hosts of a shard together.
+//! Invariants: the bytes are counted until this is dropped, for all hosts of a shard and for those of a site.
+//! Limits: a site may have three times as much as is free.
 //! Leaves to others: what is noted, and when it is too much ([`crate::frontier::order`]).
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use crate::frontier::settings::TIMES_FREE;
 use crate::job::FetchJob;
 use crate::kinds::HostKinds;
 use crate::outcome::Fetched;
+use crate::site_shares::SiteShares;
+use ringcrawl_url::SiteKey;
+
+/// Bytes held for hosts, by site.
+#[derive(Debug)]
+pub struct KindMemory {
+    bytes: Cell<u64>,
+    /// In units of each host.
+    shares: RefCell<SiteShares>,
+}
+
+impl Default for KindMemory {
+    fn default() -> KindMemory {
+        KindMemory { bytes: Cell::new(0), shares: RefCell::new(SiteShares::new(SHARE_PLACES, TIMES_FREE)) }
+    }
+}
+
+impl KindMemory {
+    /// Bytes held for all hosts.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.get()
+    }
+
+    /// Whether all hosts, and those of `site`, are within their memory of `bytes_max`, with `more` bytes.
+    pub fn has_room(&self, site: SiteKey, more: u64, bytes_max: u64) -> bool {
+        let free = bytes_max.checked_sub(self.bytes.get() + more);
+        free.is_some_and(|free| self.shares.borrow().may_take(site, free.div_ceil(UNIT_BYTES)))
+    }
+
+    /// A host of `site` holds `after` bytes instead of `before`.
+    fn changed(&self, site: SiteKey, before: u64, after: u64) {
+        let units = |bytes: u64| u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX);
+        self.bytes.set(self.bytes.get() - before + after);
+        if units(before) != units(after) {
+            self.shares.borrow_mut().changed(site, units(before), units(after));
+        }
+    }
+}
 
 /// The evidence on a host's kinds, counted as memory until it is dropped.
 #[derive(Debug)]
 pub struct CountedKinds {
     kinds: HostKinds,
     counted: u64,
-    bytes: Rc<Cell<u64>>,
+    site: SiteKey,
+    memory: Rc<KindMemory>,
 }
 
 impl CountedKinds {
-    /// For a host that had this many pages.
-    pub fn new(pages: u32, bytes: &Rc<Cell<u64>>) -> CountedKinds {
-        let mut new = CountedKinds { kinds: HostKinds::new(pages), counted: 0, bytes: Rc::clone(bytes) };
+    /// For a host of `site` that had this many pages.
+    pub fn new(pages: u32, site: SiteKey, memory: &Rc<KindMemory>) -> CountedKinds {
+        let memory = Rc::clone(memory);
+        let mut new = CountedKinds { kinds: HostKinds::new(pages), counted: 0, site, memory };
         new.count();
         new
     }
@@ -36,7 +78,7 @@ impl CountedKinds {
 
     fn count(&mut self) {
         let now = self.kinds.ram_bytes() as u64;
-        self.bytes.set(self.bytes.get() - self.counted + now);
+        self.memory.changed(self.site, self.counted, now);
         self.counted = now;
     }
 }
@@ -57,6 +99,11 @@ impl std::ops::DerefMut for CountedKinds {
 
 impl Drop for CountedKinds {
     fn drop(&mut self) {
-        self.bytes.set(self.bytes.get() - self.counted);
+        self.memory.changed(self.site, self.counted, 0);
     }
 }
+
+/// What shares are counted in, so that their counters are wide enough.
+const UNIT_BYTES: u64 = 64;
+/// Slots for the shares of sites.
+const SHARE_PLACES: usize = 1 << 12;

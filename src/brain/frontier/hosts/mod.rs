@@ -23,7 +23,7 @@ mod under_way;
 mod vitals;
 mod way;
 
-pub use counted_kinds::CountedKinds;
+pub use counted_kinds::{CountedKinds, KindMemory};
 pub use failures::{Blame, is_no_robots_txt, kind_of};
 pub use health::HostNotes;
 pub use host::{Host, Standing};

@@ -4,15 +4,14 @@
 //! Nor is what a page embeds: an image has no text or links, and says nothing about pages with URLs like its own.
 //! A page that was found only through links of other sites is not evidence: strangers could make kinds of a host look
 //! poor. The ticket records this.
-//! Invariants: `bytes` is the memory held for all hosts; it shrinks where memory is freed.
-//! Limits: `traps.ram_bytes_max`. Beyond it ringcrawl learns nothing about further hosts, and drops what it knows
-//! about a host that would grow beyond it.
+//! Invariants: the bytes are the memory held for all hosts; they shrink where memory is freed.
+//! Limits: `traps.ram_bytes_max`, and for a site three times as much as is free of it. Beyond either, ringcrawl learns
+//! nothing about further hosts, and drops what it knows about a host that would grow beyond it.
 //! What is known of a host leaves memory with the host.
 
-use std::cell::Cell;
 use std::rc::Rc;
 
-use crate::frontier::hosts::{CountedKinds, Host, HostTable, Standing};
+use crate::frontier::hosts::{CountedKinds, Host, HostTable, KindMemory, Standing};
 use crate::frontier::queue::{Ticket, Turn};
 use crate::frontier::settings::Settings;
 use crate::hops::Hops;
@@ -27,7 +26,7 @@ use xxhash_rust::xxh3::xxh3_64;
 /// The evidence held for all hosts of a shard.
 #[derive(Debug, Default)]
 pub struct KindEvidence {
-    bytes: Rc<Cell<u64>>,
+    memory: Rc<KindMemory>,
     /// The page whose links are being offered.
     finder: LinkSource,
     /// Stands for the sites of unknown pages.
@@ -73,7 +72,7 @@ impl KindEvidence {
 
     /// Bytes of the evidence.
     pub fn bytes(&self) -> u64 {
-        self.bytes.get()
+        self.memory.bytes()
     }
 
     /// URLs that wait in lanes of lowered kinds.
@@ -238,15 +237,15 @@ impl KindEvidence {
             return;
         }
         if let Some(known) = &mut host.kinds {
-            if known.note(job, fetched) && self.bytes() > self.bytes_max {
+            if known.note(job, fetched) && !self.memory.has_room(host.site, 0, self.bytes_max) {
                 (host.kinds, host.pages_had) = (None, 0);
             }
             return;
         }
         host.pages_had += 1;
-        let has_room = self.bytes() + kinds::HOST_BYTES_MIN as u64 <= self.bytes_max;
-        if host.pages_had >= self.free_pages && has_room {
-            host.kinds = Some(Box::new(CountedKinds::new(host.pages_had, &self.bytes)));
+        let has_room = || self.memory.has_room(host.site, kinds::HOST_BYTES_MIN as u64, self.bytes_max);
+        if host.pages_had >= self.free_pages && has_room() {
+            host.kinds = Some(Box::new(CountedKinds::new(host.pages_had, host.site, &self.memory)));
         }
     }
 }

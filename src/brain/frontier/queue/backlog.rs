@@ -135,6 +135,11 @@ impl Backlog {
         }
     }
 
+    /// Whether URLs of the queues are on disk.
+    pub fn has_spilled(&self) -> bool {
+        self.all().any(HostQueue::has_spilled)
+    }
+
     /// Bytes of URLs in the queues' tails.
     pub fn tail_bytes(&self) -> usize {
         self.all().map(HostQueue::tail_bytes).sum()

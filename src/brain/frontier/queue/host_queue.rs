@@ -11,9 +11,8 @@
 //! one before it is used up.
 //! Invariants: the order of arrival, or its reverse, is kept; for the oldest first, nothing is in `spilled` or `tail`
 //! while a URL could have gone before it in `head`'s first `head_urls`.
-//! Limits: the caller bounds bytes over all hosts; a block reference is 16 bytes for a block of many URLs. URLs drawn
-//! from disk come one block after the other: URLs that arrived together and went to disk together come in the same
-//! part of the crawl.
+//! Limits: the caller bounds bytes over all hosts, references of blocks included. URLs drawn from disk come one block
+//! after the other: URLs that arrived together and went to disk together come in the same part of the crawl.
 
 use std::collections::VecDeque;
 
@@ -140,6 +139,9 @@ impl HostQueue {
         };
         if let Some(block) = block {
             self.is_reading = true;
+            if self.spilled.len() <= self.spilled.capacity() / 4 {
+                self.spilled.shrink_to(self.spilled.len() * 2);
+            }
             return Refill::Read(block);
         }
         match &mut self.memory {
@@ -224,13 +226,20 @@ impl HostQueue {
         }
     }
 
-    /// Memory that the queue holds, including taken entries of the head's block, which are freed with it.
+    /// Whether URLs are on disk or on their way back.
+    pub fn has_spilled(&self) -> bool {
+        self.is_reading || !self.spilled.is_empty()
+    }
+
+    /// Memory that the queue holds, including references of blocks, and taken entries of the head's block, which are
+    /// freed with it.
     pub fn ram_bytes(&self) -> usize {
-        match &self.memory {
+        let urls = match &self.memory {
             Memory::Oldest { head, tail } => head.batch.ram_bytes() + tail.ram_bytes(),
             Memory::Newest(stack) => stack.ram_bytes(),
             Memory::Drawn(pool) => pool.ram_bytes(),
-        }
+        };
+        urls + self.spilled.capacity() * size_of::<Block>()
     }
 
     /// URLs in memory and on disk.

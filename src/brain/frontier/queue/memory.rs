@@ -2,7 +2,9 @@
 //!
 //! Decides: above `frontier.ram_bytes_max` the tails of queues are spilled, the long ones first, so that one read
 //! brings many URLs back; then ringcrawl searches a few hosts at a time for shorter tails.
-//! Invariants: `bytes` is the sum over all queues, retries and parked URLs.
+//! References of blocks get half of that memory. When they have it, a host with URLs on disk gets no further ones until
+//! some came back.
+//! Invariants: `bytes` is the sum over all queues, references of their blocks included, retries and parked URLs.
 //! Limits: heads, and tails below 512 bytes, stay in memory whatever the pressure.
 
 use std::collections::VecDeque;
@@ -30,6 +32,11 @@ impl UrlMemory {
     /// Bytes of waiting URLs.
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Bytes that references of blocks may have.
+    pub fn references_bytes_max(&self) -> u64 {
+        (self.bytes_max / 2).max(REFERENCES_BYTES_MIN)
     }
 
     /// The bytes left, at least 0.
@@ -89,6 +96,8 @@ impl UrlMemory {
     }
 }
 
+/// References of some blocks always have room.
+const REFERENCES_BYTES_MIN: u64 = 96 << 10;
 /// Tails may not grow longer than this before they are spilled.
 const LONG_TAIL_BYTES: usize = 16 * 1024;
 /// Hosts looked at for short tails per offered URL.

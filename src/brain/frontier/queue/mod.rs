@@ -88,6 +88,12 @@ impl UrlQueues {
         self.memory.has_room()
     }
 
+    /// Whether references of blocks on disk have no memory left.
+    #[inline]
+    pub fn references_are_full(&self, spool: &Spool) -> bool {
+        spool.reference_bytes() >= self.memory.references_bytes_max()
+    }
+
     /// Whether no URL waits outside or for the crossing.
     pub fn none_is_outside(&self) -> bool {
         self.outside.is_empty() && self.crossing.is_empty()

@@ -150,6 +150,29 @@ fn what_is_known_does_not_grow_beyond_its_bound() {
     assert!(bytes_most > BYTES_MAX / 4 && bytes_most <= BYTES_MAX, "{bytes_most} bytes");
 }
 
+/// A site with as many hosts as it likes, all with many kinds, leaves memory for those of others.
+#[test]
+fn one_site_leaves_room_for_what_is_known_of_others() {
+    let mut bed = Bed::new(|config| {
+        config.politeness.host_delay = Duration::ZERO;
+        (config.politeness.site_delay, config.politeness.ip_delay) = (Duration::ZERO, Duration::ZERO);
+        config.traps.ram_bytes_max = 200_000;
+    });
+    let mut known = [0; 2];
+    for (index, sites) in ["greedy.test", "other.test"].into_iter().enumerate() {
+        for round in 0..40 {
+            let hosts = if index == 0 { 300 } else { 4 };
+            for host in 0..hosts {
+                let kind = char::from(b'a' + round % 15);
+                bed.offer(&format!("http://h{host}.{sites}/{kind}/{}/x{host}y{round}", host % 7));
+            }
+            bed.run(HOUR, 2_000, &mut well);
+        }
+        known[index] = bed.frontier.kind_bytes();
+    }
+    assert!((100_000..=150_000).contains(&known[0]) && known[1] > known[0] + 2_000, "{known:?}");
+}
+
 /// A host's images are alike and lead nowhere: they still get their turns, and say nothing about pages.
 #[test]
 fn what_pages_embed_is_no_trap_and_says_nothing_of_pages() {

@@ -10,7 +10,7 @@ mod vias;
 
 use crate::backlinks::SiteLink;
 use crate::exchange::Lanes;
-use crate::frontier::{Rest, EndedUnfetched};
+use crate::frontier::{EndedUnfetched, Rest};
 use crate::hops::Hops;
 use crate::job::FetchJob;
 use crate::log::{End, EndKind, HostNote, Log, RecordPlace, Reopened, Replayed};
@@ -269,9 +269,9 @@ impl Durability {
         records: Records,
         has_body: bool,
         stats: &mut Totals,
-    ) -> Result<Option<Stored>, StoreError> {
+    ) -> Result<Stored, StoreError> {
         let placed = self.segments.append_records(now, url, records)?;
-        Ok(placed.map(|placed| self.stored(now, placed, has_body, stats)))
+        Ok(self.stored(now, placed, has_body, stats))
     }
 
     /// A capture has its position in the open segment; only the body of a page can be a duplicate.

@@ -26,7 +26,7 @@ impl Allowance {
     /// The share of one of `shards` shards.
     pub fn new(crawl: &config::Crawl, shards: u16) -> Allowance {
         let share = crawl.bandwidth_max.div_ceil(u64::from(shards.max(1)));
-        Allowance { bytes_per_second: share, hours: crawl.hours(), taken_until: Instant::ZERO, bytes: 0 }
+        Allowance { bytes_per_second: share, hours: crawl.hours, taken_until: Instant::ZERO, bytes: 0 }
     }
 
     /// When a fetch may begin, if not now; `bytes` is the total received until now.
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn nothing_begins_outside_of_the_hours() {
-        let mut allowance = allowance(|crawl| crawl.hours = "22:00-06:30".to_owned());
+        let mut allowance = allowance(|crawl| crawl.hours = Hours::parse("22:00-06:30").expect("hours"));
         let mut wait = |hour: u64, minute| {
             let wall = UnixTime::from_civil(2026, 11, 26, hour, minute, 0).expect("a time");
             allowance.wait(at(1_000), wall, 0).map(|until| until.since(at(1_000)).as_secs() / 60)

@@ -315,8 +315,8 @@ impl Flights {
     }
 
     /// It is read again, into records of these names.
-    pub(super) fn read_again(&self, page: PageRead, names: Names) -> Effect {
-        Effect::Read(page.again(&self.reader, names))
+    pub(super) fn read_again(&self, page: PageRead) -> Effect {
+        Effect::Read(page.again(&self.reader))
     }
 
     /// It was read.

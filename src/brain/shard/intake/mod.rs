@@ -316,9 +316,16 @@ impl Intake {
         self.keys.site(&format!("batch {number}"))
     }
 
-    /// Accepts a URL if it was not seen before, the visited set has room, and its site is within its share of that
-    /// room.
-    pub(super) fn admit(&mut self, key: u64, url: &Url, hops: Hops, stats: &mut Totals) -> Admission {
+    /// Accepts a URL if it was not seen before, the visited set has room, its site is within its share of that room,
+    /// and the queues on disk have room for it.
+    pub(super) fn admit(
+        &mut self,
+        key: u64,
+        url: &Url,
+        hops: Hops,
+        is_crowded_out: bool,
+        stats: &mut Totals,
+    ) -> Admission {
         let key = match self.comes_shorter(key, url, hops) {
             true => {
                 self.long_ways.forget(key);
@@ -332,7 +339,11 @@ impl Intake {
         let is_over = site.is_some_and(|site| free > 0 && !self.url_shares.may_take(site, free));
         let seen = {
             let _stage = stage::enter(Stage::Visited);
-            if is_over && !self.visited.contains(key) { Seen::Full } else { self.visited.insert(key) }
+            if (is_over || is_crowded_out) && !self.visited.contains(key) {
+                Seen::Full
+            } else {
+                self.visited.insert(key)
+            }
         };
         match seen {
             Seen::New => {
@@ -345,7 +356,7 @@ impl Intake {
             Seen::Full => {
                 stats.set_aside += 1;
                 stats.over_share += u64::from(is_over);
-                if let Some(owners) = self.partition.owners().filter(|_| !is_over) {
+                if let Some(owners) = self.partition.owners().filter(|_| !is_over && !is_crowded_out) {
                     owners.note_full(self.shard);
                 }
                 Admission::Full

@@ -99,7 +99,7 @@ fn a_rest_lasts_no_longer_than_it_was_to_though_the_clock_is_set_back_before_a_r
 
 #[test]
 fn hours_go_by_the_clock_as_it_is_set() {
-    let mut rig = rig(Logs::new(), 0, |config| config.crawl.hours = "01:00-02:00".to_owned());
+    let mut rig = rig(Logs::new(), 0, |config| config.set("crawl.hours", "01:00-02:00").expect("hours"));
     rig.run(at(60));
     assert_eq!((rig.fetches.len(), rig.shard.next_due()), (0, Some(at(3_600))));
     rig.shard.handle(at(61), clock(at(61), 2 * 3_600 - 10));

@@ -9,15 +9,19 @@ use crate::scope::Rules;
 /// A shard with `count` long responses that arrived, and the readings that it wants; its other effects are carried
 /// out.
 fn came(count: usize) -> (Rig, Vec<FetchJob>, Vec<LongResponse>) {
-    came_with(count, "")
+    came_with(|_| (), count, |job| response(job, 200, "", &"word ".repeat(20_000)))
 }
 
-/// The same, with `links` in each.
-fn came_with(count: usize, links: &str) -> (Rig, Vec<FetchJob>, Vec<LongResponse>) {
+fn came_with(
+    change: impl FnOnce(&mut Config),
+    count: usize,
+    mut response_to: impl FnMut(&FetchJob) -> Input,
+) -> (Rig, Vec<FetchJob>, Vec<LongResponse>) {
     let hosts: Vec<String> = names(0).take(count).collect();
     let mut config = config(|config| {
         config.fetch.short_bytes_max = 64 << 10;
         (config.politeness.site_delay, config.politeness.ip_delay) = (Duration::ZERO, Duration::ZERO);
+        change(config);
     });
     for host in &hosts {
         config.dns.hosts.insert(host.clone(), vec!["192.0.2.1".parse().expect("an address")]);
@@ -34,7 +38,8 @@ fn came_with(count: usize, links: &str) -> (Rig, Vec<FetchJob>, Vec<LongResponse
     let jobs = std::mem::take(&mut rig.fetches);
     assert_eq!(jobs.len(), count);
     for job in &jobs {
-        rig.shard.handle(LATER, response(job, 200, "", &format!("{links}{}", "word ".repeat(20_000))));
+        let came = response_to(job);
+        rig.shard.handle(LATER, came);
     }
     let begun = wanted(&mut rig);
     (rig, jobs, begun)
@@ -86,7 +91,8 @@ fn two_are_begun_and_the_others_wait_with_what_they_hold() {
 /// After a reload no link of it may be judged by the scope of before.
 #[test]
 fn what_was_read_by_another_scope_is_read_again() {
-    let (mut rig, _, begun) = came_with(1, "<a href=/more>");
+    let body = format!("<a href=/more>{}", "word ".repeat(20_000));
+    let (mut rig, _, begun) = came_with(|_| (), 1, |job| response(job, 200, "", &body));
     let rules = Rules::parse("rules", b"allow\ndeny follow\n").expect("rules");
     rig.shard.handle(LATER, Input::Scope(Scope::default().with(Arc::new(rules), Arc::default())));
     begun.into_iter().for_each(|reading| read(&mut rig, reading));
@@ -96,6 +102,42 @@ fn what_was_read_by_another_scope_is_read_again() {
     assert!(wanted(&mut rig).is_empty());
     let stats = rig.shard.stats();
     assert_eq!((stats.pages, stats.visited, stats.in_flight), (1, 1, 0), "its links are not taken");
+}
+
+/// A response as long as three segments fills the one that is open, while the next is being read for it.
+#[test]
+fn long_responses_are_read_once_however_short_segments_are() {
+    const COUNT: usize = 6;
+    for coding in [None, Some("zstd")] {
+        let mut rng = ringcrawl_base::Rng::new(7);
+        let content: String = (0..3 << 20).map(|_| char::from(b'!' + rng.below(64) as u8)).collect();
+        let body = match coding {
+            Some(_) => zstd::bulk::compress(content.as_bytes(), 1).expect("compresses"),
+            None => content.into_bytes(),
+        };
+        let field = coding.map_or(String::new(), |coding| format!("Content-Encoding: {coding}\r\n"));
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n{field}\r\n");
+        let bytes = [head.as_bytes(), &body].concat();
+        let response_to = |job: &FetchJob| {
+            let limits = Config::default().fetch.limits();
+            let transaction = Transaction { ip: job.addr, ..plain_transaction(&bytes, limits) };
+            Input::Fetched { job: job.id, result: Ok(Box::new(transaction)) }
+        };
+        let change = |config: &mut Config| {
+            config.store.segment_bytes_max = 1 << 20;
+            config.store.duplicates = ringcrawl_config::RepeatedBodies::Store;
+        };
+        let (mut rig, _, begun) = came_with(change, COUNT, response_to);
+        let (mut begun, mut readings) = (VecDeque::from(begun), 0);
+        while let Some(reading) = begun.pop_front() {
+            readings += 1;
+            read(&mut rig, reading);
+            begun.extend(wanted(&mut rig));
+        }
+        assert_eq!((rig.shard.stats().pages, readings), (COUNT as u64, COUNT), "{coding:?}");
+        rig.enter(Phase::Close);
+        assert!(rig.end == Some(Ok(())) && (COUNT / 2..=COUNT).contains(&rig.closed), "{} segments", rig.closed);
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Tests of the crawl's directory.
 
 use super::*;
+use crate::boot::dir_lock::LOCK_PAUSE;
 use crate::boot::manifest::FORMAT;
 use ringcrawl_base::TempFolder;
 use ringcrawl_brain::seed::SeedOptions;
