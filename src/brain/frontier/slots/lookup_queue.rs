@@ -288,7 +288,7 @@ mod tests {
 
     /// Errors that come at once also cost a share, and so do late answers.
     #[test]
-    fn what_is_dear_and_what_is_not() {
+    fn what_is_costly_and_what_is_not() {
         for (lasts, is_told, is_costly) in [(0, false, true), (4, true, true), (5, false, true), (1, true, false)] {
             let mut lookups = LookupQueue::new(64);
             for id in 0..8 {
