@@ -14,10 +14,9 @@
 //! Limits: the caller bounds hosts. Sites that fall in one of [`SHARE_PLACES`] buckets count as one. URLs found by
 //! another shard count as one site's per batch, and so do all URLs that an earlier run found or that waited for room.
 
-use super::SHARE_PLACES;
 use super::site_round_robin::SiteRoundRobin;
 use crate::frontier::hosts::Asked;
-use crate::frontier::settings::TIMES_FREE;
+use crate::frontier::settings::{SHARE_PLACES, TIMES_FREE};
 use crate::job::HostId;
 use crate::site_shares::SiteShares;
 use ringcrawl_base::time::{Duration, Instant};
