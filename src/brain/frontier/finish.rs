@@ -1,4 +1,4 @@
-//! How the end of a job moves its host on.
+//! How a job in flight, and its end, move its host on.
 //!
 //! Decides: failures that may be temporary are retried, as often and after as long as their class says
 //! ([`crate::politeness::Retries`]). A request to an address without a connection does not count as an attempt at the
@@ -8,7 +8,7 @@
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use super::Frontier;
-use super::hosts::{Blame, is_no_robots_txt, kind_of};
+use super::hosts::{Blame, Meaning, kind_of};
 use super::order::Cost;
 use super::queue::{QueuedUrl, Ticket, Turn};
 use super::robots::RobotsResult;
@@ -16,8 +16,8 @@ use super::slots::SLOW_AFTER;
 use crate::job::{FetchJob, HostId, JobKind};
 use crate::outcome::Outcome;
 use crate::politeness::{Complaint, RetryClass, Try, is_overload};
+use ringcrawl_base::Failure;
 use ringcrawl_base::time::{Duration, Instant};
-use ringcrawl_base::{Failure, Truncated};
 use ringcrawl_url::Url;
 
 /// The result for a job's URL.
@@ -187,81 +187,17 @@ impl Frontier {
         }
     }
 
-    /// Sets the instant of the next request, and gives up an origin that fails too often in a row.
+    /// A request has ended: its host, its origin or its kind of URL may have to be left alone.
     fn paused(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome) -> Try {
         let draw = self.draw();
         let (host, politeness) = (&mut self.hosts[job.host], &self.settings.politeness);
-        let (mut is_fine, mut is_slow, mut has_complained, mut retry_after) = (false, false, false, None);
-        // Others' robots.txt may redirect to anything: the file is judged as a page that strangers link to.
-        let is_own_way = || host.origins.iter().any(|origin| origin.waits_for(&job.url));
-        let is_strangers_file = job.kind == JobKind::Robots && is_no_robots_txt(&job.url) && !is_own_way();
-        let is_page = job.kind == JobKind::Page || is_strangers_file;
-        let (class, of) = (RetryClass::of(outcome), kind_of(&job.url, job.is_strangers || is_strangers_file));
-        let of_page = Some(of).filter(|_| is_page);
-        let is_cut = matches!(outcome, Outcome::Fetched(fetched) if fetched.truncated == Some(Truncated::Time));
-        if let Outcome::Fetched(fetched) = outcome {
-            has_complained = is_overload(fetched.status) || fetched.wall.is_some();
-            retry_after = fetched.retry_after;
-            let is_well = !is_cut && !has_complained && class.is_none();
-            is_fine = is_well && job.kind == JobKind::Page;
-            is_slow = is_well && of.is_strangers && host.is_slow(of, job.took(now));
-            host.answered(&job.url, has_complained);
-            if is_well && !is_slow {
-                // A robots.txt, present or missing, shows that the host is alive: a first failing page is not all it
-                // has.
-                host.is_well(of, if is_page { fetched.status } else { 200 });
-            }
-        }
-        let complaint = has_complained.then(|| {
-            let of_url = xxh3_64(job.url.as_str().as_bytes());
-            let is_of_page = host.url_complained(of_url);
-            // In a storm attempts at the URL are not counted.
-            Complaint { of_url, is_again: is_of_page || job.attempt > 0, is_of_page, draw }
-        });
-        let blame = has_complained.then(|| host.complains(now, (&job.url, of_page), retry_after, politeness));
-        let of_host = match blame {
-            Some(Blame::Host) => complaint.map(|complaint| (complaint, retry_after)),
-            Some(Blame::LoneOrigin) => complaint.map(|complaint| (complaint, None)),
-            Some(Blame::Origin | Blame::Kind) | None => None,
-        };
-        let fails = match outcome {
-            Outcome::Fetched(_) => is_cut && !has_complained || class == Some(RetryClass::Server),
-            Outcome::Failed(failure) => failure.is_of_answer(),
-            Outcome::Resolved { .. } | Outcome::NoAddress { .. } => false,
-        };
-        let fails = fails && is_page;
-        let is_alone = fails && host.fails_alone(now, job.took(now), (&job.url, of), politeness);
-        // One page that hangs, or never ends, says nothing about the host's speed.
-        let is_of_kind = is_alone || blame == Some(Blame::Kind);
-        let took = if is_of_kind { host.pace.took() } else { job.took(now) };
-        host.pace.ended(job.ended(now), took, (outcome, is_fine), of_host, politeness);
-        if fails || is_slow || is_page && matches!(blame, Some(Blame::Host | Blame::Kind)) {
-            host.doubt(now, of, job.took(now), is_of_kind);
-        }
-        let counts = match outcome {
-            Outcome::Fetched(fetched) => {
-                if let Some(addr) = fetched.addr {
-                    host.resolution.answered(addr, job.addr);
-                }
-                Try::Counts
-            }
-            Outcome::Failed(Failure::Aborted) => Try::Uncounted,
-            Outcome::Failed(Failure::ProxyFailed | Failure::ProxyUnreachable) => Try::Counts,
-            Outcome::Failed(_) if is_alone => Try::Counts,
-            Outcome::Failed(failure) => host.failed(now, (job.began, took, job.addr), &job.url, *failure, politeness),
-            Outcome::Resolved { .. } | Outcome::NoAddress { .. } => Try::Counts,
-        };
-        if host.origins.len() > 1 {
-            // It is now clearer which of them speaks for the host.
-            host.obey_crawl_delay(politeness);
-            host.obey_own_delay(now, &job.url, politeness);
-        }
+        let Meaning { counts, is_complaint, is_rest_of_origin } = host.ended(now, job, outcome, draw, politeness);
         // A restart must not forget the rest of an odd port either.
-        if matches!(blame, Some(Blame::Origin | Blame::LoneOrigin)) && retry_after.is_some() {
+        if is_rest_of_origin {
             self.notes.note_origin_rests(now, host, &self.settings);
         }
         self.notes.note_long_rest(now, host, &self.settings);
-        host.release(now, job, of_host.is_some(), &self.ledger, politeness);
+        host.release(now, job, is_complaint, &self.ledger, politeness);
         if matches!(outcome, Outcome::Failed(_)) {
             self.refuse_wanted(now, job.host);
         }

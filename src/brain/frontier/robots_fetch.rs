@@ -1,26 +1,22 @@
-//! What a fetched robots.txt means for its origin, and where a redirected one leads.
+//! Where a fetched robots.txt leads.
 //!
-//! Decides: an unavailable robots.txt forbids everything (RFC 9309 section 2.3.1.4). Redirects are followed, also to
-//! other hosts and sites; the rules at the end hold for the origin that was queried first, whatever their path
-//! (section 2.3.1.2). Each hop belongs to the host of its URL, which fetches it under its own delays and turns: an
-//! origin only requests it ([`RobotsFiles`]) and waits. More than `robots.redirects_max` hops count as no robots.txt.
-//! Hops that loop are restarted once; after that robots.txt is unavailable. The response sets how long a file is
-//! valid, within `robots.ttl_min` and `robots.ttl`. An unavailable hop is retried, each as often as an origin's own
-//! robots.txt.
+//! Decides: redirects are followed, also to other hosts and sites; the rules at the end hold for the origin that was
+//! queried first, whatever their path (RFC 9309 section 2.3.1.2). Each hop belongs to the host of its URL, which
+//! fetches it under its own delays and turns: an origin only requests it ([`RobotsFiles`]) and waits. More than
+//! `robots.redirects_max` hops count as no robots.txt. Hops that loop are restarted once; after that robots.txt is
+//! unavailable. An unavailable hop is retried, each as often as an origin's own robots.txt.
 //! Invariants: only the shard that owns a host queries it; unknown rules forbid.
-//! Limits: redirects of [`TARGET_BYTES_MAX`] bytes; [`HOST_FILES_MAX`] files wait for one host. An asker that finds
-//! no slot, or loses it to another, asks again after [`ASK_AGAIN`]; that does not count as an attempt.
+//! Limits: [`HOST_FILES_MAX`] files wait for one host. An asker that finds no slot, or loses it to another, asks again
+//! after [`ASK_AGAIN`]; that does not count as an attempt.
 //!
-//! [`RobotsFiles`]: super::robots::files::RobotsFiles
+//! [`RobotsFiles`]: super::robots::RobotsFiles
 
 use super::Frontier;
 use super::hosts::RulesStep;
-use super::robots::{ASK_AGAIN, Asked, Asker, Finding, RobotsAnswer, RobotsRequest, RobotsResult};
+use super::robots::{ASK_AGAIN, Asked, Asker, Finding, RobotsAnswer, RobotsRequest, finding_of};
 use crate::job::{FetchJob, HostId};
-use crate::outcome::{Fetched, Outcome};
+use crate::outcome::Outcome;
 use ringcrawl_base::time::Instant;
-use ringcrawl_base::{Failure, Truncated};
-use ringcrawl_robots::{self as robots, Rules};
 use ringcrawl_url::{SiteKey, Url};
 
 impl Frontier {
@@ -63,8 +59,9 @@ impl Frontier {
 
     /// A robots.txt was fetched: the host's own, or one that other origins were redirected to.
     pub(super) fn robots_fetched(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome) {
-        let finding = self.finding(now, job, outcome);
         let host = &mut self.hosts[job.host];
+        let may_act = now.max(host.pace.not_before());
+        let finding = finding_of([now, may_act], outcome, self.robots.rules(), &self.settings);
         host.robots_wanted.retain(|url| *url != job.url);
         host.file_came(&job.url);
         let name = host.name.clone();
@@ -82,66 +79,6 @@ impl Frontier {
         if let Some(index) = own {
             self.learn(now, job.host, index, finding);
         }
-    }
-
-    /// What the outcome says about the file, and how long that is valid.
-    fn finding(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome) -> Finding {
-        let settings = &self.settings;
-        let (mut retry_after, mut stated, mut is_file) = (None, None, false);
-        if let Outcome::Fetched(fetched) = outcome {
-            stated = fetched.fresh_for;
-        }
-        let result = match outcome {
-            // A client that is denied access has not read what is allowed.
-            Outcome::Fetched(fetched) if fetched.wall.is_some() => {
-                RobotsResult::Unreachable(Failure::RobotsUnreachable)
-            }
-            Outcome::Fetched(fetched) if (300..400).contains(&fetched.status) => match &fetched.redirect {
-                Some(target) if target.as_str().len() <= TARGET_BYTES_MAX => RobotsResult::Redirect(target.clone()),
-                Some(_) => RobotsResult::Unreachable(Failure::RobotsUnreachable),
-                // It leads nowhere: treated as no robots.txt.
-                None => RobotsResult::Rules(Rules::allow_all()),
-            },
-            Outcome::Fetched(fetched) => match robots::meaning(fetched.status) {
-                robots::Meaning::Parse if is_torn(fetched, settings.robots.body_bytes_max) => {
-                    RobotsResult::Unreachable(Failure::RobotsUnreachable)
-                }
-                robots::Meaning::Parse => match &fetched.rules {
-                    Some(rules) => {
-                        is_file = true;
-                        RobotsResult::Rules(rules.clone())
-                    }
-                    None => RobotsResult::Unreachable(Failure::RobotsUnreachable),
-                },
-                robots::Meaning::AllowAll => RobotsResult::Rules(Rules::allow_all()),
-                robots::Meaning::Unreachable => {
-                    retry_after = fetched.retry_after;
-                    RobotsResult::Unreachable(Failure::RobotsServerError)
-                }
-            },
-            // A server's TLS error persists across attempts, and means more than a missing robots.txt.
-            Outcome::Failed(failure) if failure.is_of_tls() => RobotsResult::Refused(*failure),
-            Outcome::Failed(Failure::ConnectRefused) => RobotsResult::Unreachable(Failure::ConnectRefused),
-            Outcome::Failed(_) | Outcome::Resolved { .. } | Outcome::NoAddress { .. } => {
-                RobotsResult::Unreachable(Failure::RobotsUnreachable)
-            }
-        };
-        let until = match &result {
-            RobotsResult::Rules(_) | RobotsResult::Redirect(_) => {
-                let ttl = settings.robots.ttl;
-                now + stated.map_or(ttl, |stated| stated.max(settings.robots.ttl_min).min(ttl))
-            }
-            RobotsResult::Unreachable(why) => {
-                let asked = retry_after.unwrap_or_default().min(settings.politeness.retry_after_max);
-                now + asked.max(settings.robots_wait(*why, 0))
-            }
-            // Counted from the instant at which the host can act on it: the host may rest for longer than a verdict
-            // holds.
-            RobotsResult::Refused(_) => now.max(self.hosts[job.host].pace.not_before()) + settings.robots.ttl,
-        };
-        let known = self.robots.rules();
-        let keep = |rules| if is_file { known.keep(rules) } else { known.allow_all() };
-        (result.map(keep), until)
     }
 
     /// Passes the content of a file to all askers, and keeps it for later ones.
@@ -235,7 +172,7 @@ impl Frontier {
     fn ask(&mut self, now: Instant, asker: Asker, url: &Url) -> Asked {
         let owner = self.settings.partition.home_of(url.host());
         let is_ours = owner == self.settings.shard;
-        if let Some(finding) = is_ours.then(|| self.known_at_host(now, url)).flatten() {
+        if let Some(finding) = is_ours.then(|| self.hosts.known_file(now, url)).flatten() {
             return Asked::Known(finding);
         }
         let asking_site = match asker {
@@ -264,31 +201,7 @@ impl Frontier {
         self.wake_host(now, id);
         asked
     }
-
-    /// What is known of a file without requesting it: its host was given up, or has it as its own robots.txt.
-    fn known_at_host(&mut self, now: Instant, url: &Url) -> Option<Finding> {
-        let host = &self.hosts[self.hosts.find(url.host())?];
-        if let Some(given_up) = host.pace.given_up().filter(|given_up| given_up.until > now) {
-            return Some((RobotsResult::Refused(Failure::RobotsUnreachable), given_up.until));
-        }
-        if let Some(until) = host.dead_until(url, now) {
-            return Some((RobotsResult::Refused(Failure::RobotsUnreachable), until));
-        }
-        let origin = host.origins.iter().find(|origin| origin.robots_url(&host.name).as_ref() == Some(url))?;
-        origin.own_finding(now)
-    }
 }
 
-/// Whether rules may be missing at the end, such as a rule that forbids everything: then nothing is known.
-fn is_torn(fetched: &Fetched, bytes_max: usize) -> bool {
-    match fetched.truncated {
-        None => false,
-        Some(Truncated::Length) => fetched.body_bytes < bytes_max as u64,
-        Some(Truncated::Time | Truncated::Disconnect | Truncated::Unspecified) => true,
-    }
-}
-
-/// A redirect to a longer URL is not followed, and nothing is known.
-const TARGET_BYTES_MAX: usize = 512;
 /// Files that one host fetches for others at once.
 const HOST_FILES_MAX: usize = 16;

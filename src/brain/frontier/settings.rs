@@ -122,3 +122,5 @@ impl Settings {
 pub const TIMES_FREE: u64 = 3;
 /// Below this length a queue is not searched for stale entries.
 pub const STALE_ENTRIES_MIN: usize = 1_024;
+/// Buckets in which the fetches and lookups of sites are counted.
+pub const SHARE_PLACES: usize = 4_096;

@@ -295,7 +295,7 @@ impl Frontier {
 
     /// The request for a file that others were redirected to. If it is not a robots.txt, the host's own robots.txt is
     /// requested first, and few files that it forbids are fetched
-    /// ([`Host::takes_forbidden_file`](super::hosts::host::Host::takes_forbidden_file)).
+    /// ([`Host::takes_forbidden_file`](super::hosts::Host::takes_forbidden_file)).
     fn wanted_robots_job(&mut self, id: HostId, now: Instant) -> Option<FetchJob> {
         let url = self.hosts[id].wanted_file(now)?.clone();
         if self.scope.blocks().blocks(&url) {

@@ -16,14 +16,14 @@
 //! items, and all feeds. Their text is that of the pages they lead to, which would otherwise count as "nothing new"
 //! later.
 //! Errors say nothing, because anyone may link to a missing page. Nor do pages that only strangers link to
-//! (`frontier::kind_evidence`).
+//! (`frontier::order`).
 //! Why weights and no limits: a kind is judged by some of its pages, and others may be better. Every kind keeps its
 //! turns.
 //! Invariants: pure. A host's first pages are not examined ([`FREE_PAGES`]): many hosts have no more. Under a budget
 //! of pages hosts compete, so all pages but the very first are examined.
 //! Limits: traps are not recognized if each page has new text, if pages have no text at all, or if they have only
 //! digits. A restart loses this knowledge. Only the first [`FOUND_MAX`] of a page's new links count.
-//! Leaves to others: how kinds take turns (`frontier::kind_lanes`), the anchors of a text
+//! Leaves to others: how kinds take turns (`frontier::queue`), the anchors of a text
 //! (`ringcrawl_html::anchors`).
 
 mod seen_text;

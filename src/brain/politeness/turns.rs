@@ -3,7 +3,7 @@
 //!
 //! Decides: all are claimed or none. If one is taken, those claimed before it are given back as they were. The order
 //! is always the same. A host's turn is given back separately, once it is known how long the host must rest.
-//! Leaves to others: which are needed (`frontier`), the queues for them (`frontier::turn_queues`).
+//! Leaves to others: which are needed (`frontier`), the queues for them (`frontier::slots`).
 
 use super::key::Key;
 use super::ledger::Ledger;

@@ -16,17 +16,19 @@
 
 use std::net::IpAddr;
 
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use super::addresses::NextAddress;
 use super::failure_history::Remembered;
 use super::host::Host;
 use super::origin::{Origin, Verdict};
 use crate::frontier::settings::Settings;
+use crate::job::{FetchJob, JobKind};
 use crate::kinds::Tokens;
-use crate::politeness::{FailureStreak, HostPace, KindOfUrl, Try};
-use ringcrawl_base::Failure;
+use crate::outcome::Outcome;
+use crate::politeness::{Complaint, FailureStreak, HostPace, KindOfUrl, RetryClass, Try, is_overload};
 use ringcrawl_base::time::{Duration, Instant};
+use ringcrawl_base::{Failure, Truncated};
 use ringcrawl_config::Politeness;
 use ringcrawl_robots::Fuel;
 use ringcrawl_url::Url;
@@ -45,7 +47,97 @@ pub enum Blame {
     Kind,
 }
 
+/// What the end of a request means for its host.
+#[derive(Clone, Copy, Debug)]
+pub struct Meaning {
+    /// Whether it counts as an attempt.
+    pub counts: Try,
+    /// The host complained, and not an origin or a kind of it alone.
+    pub is_complaint: bool,
+    /// An origin named the time of its own rest.
+    pub is_rest_of_origin: bool,
+}
+
 impl Host {
+    /// A request has ended: sets the instant of the next one, and gives up an origin that fails too often in a row.
+    /// `draw` is a random number.
+    pub fn ended(
+        &mut self,
+        now: Instant,
+        job: &FetchJob,
+        outcome: &Outcome,
+        draw: u64,
+        politeness: &Politeness,
+    ) -> Meaning {
+        let (mut is_fine, mut is_slow, mut has_complained, mut retry_after) = (false, false, false, None);
+        // Others' robots.txt may redirect to anything: the file is judged as a page that strangers link to.
+        let is_own_way = || self.origins.iter().any(|origin| origin.waits_for(&job.url));
+        let is_strangers_file = job.kind == JobKind::Robots && is_no_robots_txt(&job.url) && !is_own_way();
+        let is_page = job.kind == JobKind::Page || is_strangers_file;
+        let (class, of) = (RetryClass::of(outcome), kind_of(&job.url, job.is_strangers || is_strangers_file));
+        let of_page = Some(of).filter(|_| is_page);
+        let is_cut = matches!(outcome, Outcome::Fetched(fetched) if fetched.truncated == Some(Truncated::Time));
+        if let Outcome::Fetched(fetched) = outcome {
+            has_complained = is_overload(fetched.status) || fetched.wall.is_some();
+            retry_after = fetched.retry_after;
+            let is_well = !is_cut && !has_complained && class.is_none();
+            is_fine = is_well && job.kind == JobKind::Page;
+            is_slow = is_well && of.is_strangers && self.is_slow(of, job.took(now));
+            self.answered(&job.url, has_complained);
+            if is_well && !is_slow {
+                // A robots.txt, present or missing, shows that the host is alive: a first failing page is not all it
+                // has.
+                self.is_well(of, if is_page { fetched.status } else { 200 });
+            }
+        }
+        let complaint = has_complained.then(|| {
+            let of_url = xxh3_64(job.url.as_str().as_bytes());
+            let is_of_page = self.url_complained(of_url);
+            // In a storm attempts at the URL are not counted.
+            Complaint { of_url, is_again: is_of_page || job.attempt > 0, is_of_page, draw }
+        });
+        let blame = has_complained.then(|| self.complains(now, (&job.url, of_page), retry_after, politeness));
+        let of_host = match blame {
+            Some(Blame::Host) => complaint.map(|complaint| (complaint, retry_after)),
+            Some(Blame::LoneOrigin) => complaint.map(|complaint| (complaint, None)),
+            Some(Blame::Origin | Blame::Kind) | None => None,
+        };
+        let fails = match outcome {
+            Outcome::Fetched(_) => is_cut && !has_complained || class == Some(RetryClass::Server),
+            Outcome::Failed(failure) => failure.is_of_answer(),
+            Outcome::Resolved { .. } | Outcome::NoAddress { .. } => false,
+        };
+        let fails = fails && is_page;
+        let is_alone = fails && self.fails_alone(now, job.took(now), (&job.url, of), politeness);
+        // One page that hangs, or never ends, says nothing about the host's speed.
+        let is_of_kind = is_alone || blame == Some(Blame::Kind);
+        let took = if is_of_kind { self.pace.took() } else { job.took(now) };
+        self.pace.ended(job.ended(now), took, (outcome, is_fine), of_host, politeness);
+        if fails || is_slow || is_page && matches!(blame, Some(Blame::Host | Blame::Kind)) {
+            self.doubt(now, of, job.took(now), is_of_kind);
+        }
+        let counts = match outcome {
+            Outcome::Fetched(fetched) => {
+                if let Some(addr) = fetched.addr {
+                    self.resolution.answered(addr, job.addr);
+                }
+                Try::Counts
+            }
+            Outcome::Failed(Failure::Aborted) => Try::Uncounted,
+            Outcome::Failed(Failure::ProxyFailed | Failure::ProxyUnreachable) => Try::Counts,
+            Outcome::Failed(_) if is_alone => Try::Counts,
+            Outcome::Failed(failure) => self.failed(now, (job.began, took, job.addr), &job.url, *failure, politeness),
+            Outcome::Resolved { .. } | Outcome::NoAddress { .. } => Try::Counts,
+        };
+        if self.origins.len() > 1 {
+            // It is now clearer which of them speaks for the host.
+            self.obey_crawl_delay(politeness);
+            self.obey_own_delay(now, &job.url, politeness);
+        }
+        let is_rest_of_origin = matches!(blame, Some(Blame::Origin | Blame::LoneOrigin)) && retry_after.is_some();
+        Meaning { counts, is_complaint: of_host.is_some(), is_rest_of_origin }
+    }
+
     /// A request to `url` was answered; `has_complained` tells whether with a complaint.
     pub fn answered(&mut self, url: &Url, has_complained: bool) {
         if let Some(origin) = self.origins.iter_mut().find(|origin| origin.is_of(url)) {

@@ -24,7 +24,7 @@ mod vitals;
 mod way;
 
 pub use counted_kinds::{CountedKinds, KindMemory};
-pub use failures::{Blame, is_no_robots_txt, kind_of};
+pub use failures::{Blame, Meaning, is_no_robots_txt, kind_of};
 pub use health::HostNotes;
 pub use host::{Host, Standing};
 pub use leave::Leave;

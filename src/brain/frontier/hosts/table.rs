@@ -20,15 +20,16 @@ use super::host::Host;
 use super::rests::Rests;
 use super::state::State;
 use crate::frontier::queue::{Backlog, Discipline, UrlQueues};
-use crate::frontier::robots::{Excess, Holder, Look};
+use crate::frontier::robots::{Excess, Finding, Holder, Look, RobotsResult};
 use crate::frontier::settings::{STALE_ENTRIES_MIN, Settings, TIMES_FREE};
 use crate::job::{HostId, JobKind};
 use crate::site_shares::SiteShares;
 use crate::spool::Spool;
 use crate::waits::{Wait, Waits};
+use ringcrawl_base::Failure;
 use ringcrawl_base::time::Instant;
 use ringcrawl_config::Politeness;
-use ringcrawl_url::SiteKey;
+use ringcrawl_url::{SiteKey, Url};
 
 /// All hosts in memory, by name and by slot.
 #[derive(Debug)]
@@ -211,6 +212,19 @@ impl HostTable {
         }
         self.is_full = true;
         false
+    }
+
+    /// What is known of a file without requesting it: its host was given up, or has it as its own robots.txt.
+    pub fn known_file(&self, now: Instant, url: &Url) -> Option<Finding> {
+        let host = &self[self.find(url.host())?];
+        if let Some(given_up) = host.pace.given_up().filter(|given_up| given_up.until > now) {
+            return Some((RobotsResult::Refused(Failure::RobotsUnreachable), given_up.until));
+        }
+        if let Some(until) = host.dead_until(url, now) {
+            return Some((RobotsResult::Refused(Failure::RobotsUnreachable), until));
+        }
+        let origin = host.origins.iter().find(|origin| origin.robots_url(&host.name).as_ref() == Some(url))?;
+        origin.own_finding(now)
     }
 
     /// Whether an origin still holds these rules.

@@ -17,9 +17,8 @@
 use std::collections::VecDeque;
 use std::collections::hash_map::Entry;
 
-use super::SHARE_PLACES;
 use super::speed_history::{Record, SpeedHistory};
-use crate::frontier::settings::TIMES_FREE;
+use crate::frontier::settings::{SHARE_PLACES, TIMES_FREE};
 use crate::site_shares::SiteShares;
 use ringcrawl_base::IntMap;
 use ringcrawl_base::time::{Duration, Instant};

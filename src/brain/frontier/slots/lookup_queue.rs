@@ -14,10 +14,9 @@
 //! Limits: the caller bounds hosts. Sites that fall in one of [`SHARE_PLACES`] buckets count as one. URLs found by
 //! another shard count as one site's per batch, and so do all URLs that an earlier run found or that waited for room.
 
-use super::SHARE_PLACES;
 use super::site_round_robin::SiteRoundRobin;
 use crate::frontier::hosts::Asked;
-use crate::frontier::settings::TIMES_FREE;
+use crate::frontier::settings::{SHARE_PLACES, TIMES_FREE};
 use crate::job::HostId;
 use crate::site_shares::SiteShares;
 use ringcrawl_base::time::{Duration, Instant};
@@ -288,7 +287,7 @@ mod tests {
 
     /// Errors that come at once also cost a share, and so do late answers.
     #[test]
-    fn what_is_dear_and_what_is_not() {
+    fn what_is_costly_and_what_is_not() {
         for (lasts, is_told, is_costly) in [(0, false, true), (4, true, true), (5, false, true), (1, true, false)] {
             let mut lookups = LookupQueue::new(64);
             for id in 0..8 {

@@ -360,6 +360,4 @@ fn look_pause(key: Key, settings: &Settings) -> Duration {
 
 /// Calendar entries looked at per call of `next_job`.
 const WAKES_MAX: usize = 2_048;
-/// Buckets in which the fetches and lookups of sites are counted.
-const SHARE_PLACES: usize = 4_096;
 const LOOK_PAUSE_MIN: Duration = Duration::from_millis(10);

@@ -284,7 +284,7 @@ fn retries_count_as_memory() {
 
 /// A host with expensive verdicts gives way before it has had many, and the others continue meanwhile.
 #[test]
-fn dear_verdicts_give_way() {
+fn costly_verdicts_give_way() {
     let mut bed = Bed::new(|config| {
         config.politeness.host_delay = Duration::ZERO;
         (config.politeness.site_delay, config.politeness.ip_delay) = (Duration::ZERO, Duration::ZERO);
@@ -292,11 +292,11 @@ fn dear_verdicts_give_way() {
     let rules: String = (0..10_000).map(|number| format!("disallow:*ab{number:x}\n")).collect();
     let rules = format!("user-agent: *\n{rules}disallow: /x\n");
     let answer = |job: &FetchJob| match job.kind {
-        JobKind::Robots if job.url.host() == "dear.test" => robots(&rules),
+        JobKind::Robots if job.url.host() == "costly.test" => robots(&rules),
         _ => well(job),
     };
     for number in 0..500 {
-        bed.offer(&format!("http://dear.test/x/{}{number}", "ab".repeat(1_000)));
+        bed.offer(&format!("http://costly.test/x/{}{number}", "ab".repeat(1_000)));
         bed.offer(&format!("http://fair.test/{number}"));
     }
     let (mut settled_max, mut settled_before_last) = (0, 0);
