@@ -13,7 +13,7 @@ use ringcrawl_brain::job::{FetchJob, JobKind};
 use ringcrawl_brain::names::DnsAnswer;
 use ringcrawl_brain::outcome::Outcome;
 use ringcrawl_brain::page::PageRead;
-use ringcrawl_brain::politeness::{HOLD_SLACK, Key};
+use ringcrawl_brain::politeness::FurtherTurn;
 use ringcrawl_brain::shard::{DiskEnd, Input};
 use ringcrawl_warc::Dictionary;
 
@@ -161,22 +161,24 @@ impl Simulation {
         if !FakeWeb::is_dead(first) {
             return Some(first);
         }
-        let (now, hold_until) = (self.now, job.deadline + HOLD_SLACK);
-        let keeps_turns = self.plan.config.politeness.ip_delay > Duration::ZERO;
         let mut others = job.others.iter().copied().filter(|addr| !FakeWeb::is_dead(*addr));
-        let is_free = |addr| covers(first, addr) || self.run.ledger.claim(addr, now, hold_until).is_ok();
-        let further = others.find(|addr| !keeps_turns || is_free(*addr));
+        let is_free = |turn: FurtherTurn| turn.take(&self.run.ledger, self.now);
+        let further = others.find(|addr| self.further_turn(first, *addr, job).is_none_or(is_free));
         self.tally.further += u64::from(further.is_some());
         further
     }
 
     /// Gives back the claim at a further address.
     pub(super) fn give_back(&mut self, job: &FetchJob, addr: Option<IpAddr>) {
-        let is_its_own = |further: &IpAddr| job.addr.is_none_or(|first| !covers(first, *further));
-        if let Some(further) = addr.filter(is_its_own) {
-            let free_from = self.now + self.plan.config.politeness.ip_delay;
-            self.run.ledger.release(further, job.deadline + HOLD_SLACK, free_from);
+        if let (Some(first), Some(addr)) = (job.addr, addr)
+            && let Some(turn) = self.further_turn(first, addr, job)
+        {
+            turn.give_back(&self.run.ledger, self.now);
         }
+    }
+
+    fn further_turn(&self, first: IpAddr, addr: IpAddr, job: &FetchJob) -> Option<FurtherTurn> {
+        FurtherTurn::new(first, addr, job.deadline, self.plan.config.politeness.ip_delay)
     }
 
     /// A fetch must end if its request has arrived.
@@ -210,8 +212,3 @@ impl Simulation {
 
 /// How long a message waits before the next check when its receiver's disk is behind.
 const BUSY_PAUSE: Duration = Duration::from_millis(10);
-
-/// Whether the claim at `first` also covers `further`.
-fn covers(first: IpAddr, further: IpAddr) -> bool {
-    Key::from(first) == Key::from(further)
-}

@@ -4,11 +4,13 @@
 //! request: its delay, Crawl-delay, Retry-After. [`KindRest`] says when one kind of its URLs may, if that kind alone
 //! complains. [`FailureStreak`] says how long a failing origin rests, and when it is given up. The [`Ledger`] says
 //! when a site, an address or an operator's group may get a request, whichever host and shard the request is for; a
-//! [`Key`] is what counts as one of them, and a request needs all its [`Turns`] at once.
+//! [`Key`] is what counts as one of them, and a request needs all its [`Turns`] at once. A connection to a further
+//! address has a [`FurtherTurn`].
 //! Invariants: values and functions of (state, outcome, now); no clock, no socket.
 //! Leaves to others: which URL is fetched (`frontier`), and outages of our own network (`control`).
 
 mod caution;
+mod further;
 mod key;
 mod kind_rest;
 pub mod ledger;
@@ -18,6 +20,7 @@ mod streak;
 mod turns;
 
 pub use caution::{Caution, Complaint};
+pub use further::FurtherTurn;
 pub use key::Key;
 pub use kind_rest::{FineKinds, KindOfUrl, KindRest};
 pub use ledger::{HOLD_SLACK, Ledger};

@@ -6,7 +6,7 @@
 use std::rc::Rc;
 
 use super::durability::Stored;
-use super::flights::Verdict;
+use super::flights::{FetchResult, Verdict};
 use super::input::OutOfReach;
 use super::{Effect, Phase, Shard};
 use crate::frontier;
@@ -15,7 +15,6 @@ use crate::job::{FetchJob, JobKind};
 use crate::names::{DnsAnswer, DnsQuery};
 use crate::outcome::{Fetched, Outcome};
 use crate::page::PageRead;
-use crate::transaction::Transaction;
 use crate::waits::Wait;
 use ringcrawl_base::Failure;
 use ringcrawl_base::stage::{self, Stage};
@@ -109,7 +108,7 @@ impl Shard {
     }
 
     /// A fetch ended.
-    pub(super) fn fetched(&mut self, now: Instant, id: u64, result: Result<Box<Transaction>, Failure>) {
+    pub(super) fn fetched(&mut self, now: Instant, id: u64, result: FetchResult) {
         let (job, began) = self.flights.end(id);
         let timings = result.as_ref().ok().map(|transaction| transaction.timings);
         let total = timings.map(|timings| timings.total.saturating_sub(timings.waited));
@@ -122,7 +121,7 @@ impl Shard {
     }
 
     /// A job ended: it counts, is undone, or is held back until more is known of the network.
-    fn judge(&mut self, now: Instant, job: (Rc<FetchJob>, Instant), result: Result<Box<Transaction>, Failure>) {
+    fn judge(&mut self, now: Instant, job: (Rc<FetchJob>, Instant), result: FetchResult) {
         let time = (now, self.clock);
         match self.flights.network().judge(time, self.phase, job, result, &mut self.frontier) {
             Verdict::Counts(job, result) => self.conclude(now, &job, result),
@@ -161,7 +160,7 @@ impl Shard {
     }
 
     /// A job is tried again as if it had not been tried.
-    fn undo(&mut self, now: Instant, job: &FetchJob, result: &Result<Box<Transaction>, Failure>) {
+    fn undo(&mut self, now: Instant, job: &FetchJob, result: &FetchResult) {
         if let Err(failure) = result
             && self.flights.is_down()
             && *failure != Failure::Aborted
@@ -193,7 +192,7 @@ impl Shard {
 
     /// Counts the result of a job. What arrives after [`Phase::Abort`] is left to the next run, which fetches the
     /// page again.
-    fn conclude(&mut self, now: Instant, job: &FetchJob, result: Result<Box<Transaction>, Failure>) {
+    fn conclude(&mut self, now: Instant, job: &FetchJob, result: FetchResult) {
         let mut is_page = false;
         // The frontier counts lookups, so lookups end in any phase.
         if self.phase < Phase::Abort || job.kind == JobKind::Resolve {

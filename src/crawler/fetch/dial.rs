@@ -26,7 +26,7 @@ use std::task::Poll;
 use super::{Hands, add};
 use ringcrawl_base::Failure;
 use ringcrawl_base::time::{Duration, Instant};
-use ringcrawl_brain::politeness::{HOLD_SLACK, Key, Ledger};
+use ringcrawl_brain::politeness::{FurtherTurn, Ledger};
 use ringcrawl_config::PrivateAddresses;
 use ringcrawl_ring::{self as ring, Guard, Socket};
 
@@ -163,12 +163,11 @@ impl Turns {
         if self.under_way.get() >= FURTHER_MAX {
             return None;
         }
-        let mut held = None;
-        if !self.pause.is_zero() && Key::from(ip) != Key::from(call.first) {
-            let hold_until = call.deadline + HOLD_SLACK;
-            self.ledger.claim(ip, ring::now(), hold_until).ok()?;
-            held = Some(Held { ledger: Arc::clone(&self.ledger), ip, hold_until, pause: self.pause });
+        let turn = FurtherTurn::new(call.first, ip, call.deadline, self.pause);
+        if turn.is_some_and(|turn| !turn.take(&self.ledger, ring::now())) {
+            return None;
         }
+        let held = turn.map(|turn| Held { ledger: Arc::clone(&self.ledger), turn });
         self.under_way.set(self.under_way.get() + 1);
         Some(Turn { _held: held, permit: Some(Permit(Rc::clone(&self.under_way))) })
     }
@@ -199,14 +198,12 @@ impl Drop for Permit {
 
 struct Held {
     ledger: Arc<Ledger>,
-    ip: IpAddr,
-    hold_until: Instant,
-    pause: Duration,
+    turn: FurtherTurn,
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.ledger.release(self.ip, self.hold_until, ring::now() + self.pause);
+        self.turn.give_back(&self.ledger, ring::now());
     }
 }
 

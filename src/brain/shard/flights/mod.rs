@@ -29,7 +29,7 @@ use crate::stats::Totals;
 use crate::transaction::Transaction;
 use crate::waits::{Wait, Waits};
 use allowance::Allowance;
-pub(super) use network::{Network, Verdict};
+pub(super) use network::{FetchResult, Network, Verdict};
 use readings::Readings;
 use ringcrawl_base::IntMap;
 use ringcrawl_base::grouped;

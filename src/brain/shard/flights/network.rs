@@ -30,6 +30,9 @@ use ringcrawl_base::time::{Instant, WallClock};
 use ringcrawl_base::{Failure, Truncated};
 use ringcrawl_url::Url;
 
+/// How a fetch or a lookup ended.
+pub(in crate::shard) type FetchResult = Result<Box<Transaction>, Failure>;
+
 /// The network as this shard knows it.
 #[derive(Debug, Default)]
 pub(in crate::shard) struct Network {
@@ -91,7 +94,7 @@ impl Probes {
 struct HeldEnd {
     ended: Instant,
     job: Rc<FetchJob>,
-    result: Result<Box<Transaction>, Failure>,
+    result: FetchResult,
     /// It has no slot any more.
     is_free: bool,
 }
@@ -100,9 +103,9 @@ struct HeldEnd {
 #[derive(Debug)]
 pub(in crate::shard) enum Verdict {
     /// Its result counts.
-    Counts(Rc<FetchJob>, Result<Box<Transaction>, Failure>),
+    Counts(Rc<FetchJob>, FetchResult),
     /// It is tried again as if it had not been tried: an outage explains its result.
-    Undone(Rc<FetchJob>, Result<Box<Transaction>, Failure>),
+    Undone(Rc<FetchJob>, FetchResult),
     /// It is held back.
     Held,
 }
@@ -167,7 +170,7 @@ impl Network {
         self.site_ends.push_back(end);
     }
 
-    fn blame(&self, phase: Phase, kind: JobKind, began: Instant, result: &Result<Box<Transaction>, Failure>) -> Blame {
+    fn blame(&self, phase: Phase, kind: JobKind, began: Instant, result: &FetchResult) -> Blame {
         let (is_down, down_until) = match kind {
             JobKind::Resolve => (self.out_of_reach > OutOfReach::Nothing, self.names_down_until),
             _ => (self.out_of_reach == OutOfReach::All, self.sites_down_until),
@@ -190,7 +193,7 @@ impl Network {
     }
 
     /// The next held job that ended so long ago that it counts, with its result.
-    pub(in crate::shard) fn take_cleared(&mut self) -> Option<(FetchJob, Result<Box<Transaction>, Failure>)> {
+    pub(in crate::shard) fn take_cleared(&mut self) -> Option<(FetchJob, FetchResult)> {
         let Cleared { sites, names } = self.cleared;
         let take = |held: &mut VecDeque<HeldEnd>, until| {
             if held.front()?.ended <= until { held.pop_front() } else { None }
@@ -203,10 +206,7 @@ impl Network {
     }
 
     /// The next held job, of lookups only or of all.
-    pub(in crate::shard) fn take_held(
-        &mut self,
-        of_names_alone: bool,
-    ) -> Option<(Rc<FetchJob>, Result<Box<Transaction>, Failure>)> {
+    pub(in crate::shard) fn take_held(&mut self, of_names_alone: bool) -> Option<(Rc<FetchJob>, FetchResult)> {
         let of_others = |held: &mut VecDeque<HeldEnd>| if of_names_alone { None } else { held.pop_front() };
         let taken = self.held_names.pop_front().or_else(|| of_others(&mut self.held));
         self.is_held_no_more(taken).map(|held| (held.job, held.result))
@@ -338,7 +338,7 @@ impl Network {
         (now, clock): (Instant, WallClock),
         phase: Phase,
         (job, began): (Rc<FetchJob>, Instant),
-        result: Result<Box<Transaction>, Failure>,
+        result: FetchResult,
         frontier: &mut Frontier,
     ) -> Verdict {
         let blame = self.blame(phase, job.kind, began, &result);
@@ -372,7 +372,7 @@ impl Network {
         }
     }
 
-    fn note_site(&mut self, job: &FetchJob, began: Instant, result: &Result<Box<Transaction>, Failure>, blame: Blame) {
+    fn note_site(&mut self, job: &FetchJob, began: Instant, result: &FetchResult, blame: Blame) {
         self.proxy_unreachable += u64::from(matches!(result, Err(Failure::ProxyUnreachable)));
         let reply = match result {
             // Even if it was cut off or told to end.
@@ -430,7 +430,7 @@ impl Network {
     }
 
     /// A job ended, and that counts.
-    fn count(&mut self, job: &FetchJob, result: &Result<Box<Transaction>, Failure>) {
+    fn count(&mut self, job: &FetchJob, result: &FetchResult) {
         if result.is_err() && may_be_outage(result) && !matches!(result, Err(Failure::ProxyUnreachable)) {
             self.answered.forget(&job.url);
         }
@@ -446,7 +446,7 @@ fn uncounted(seconds: u64, job: &FetchJob, failure: Failure) -> Trouble {
 }
 
 /// Whether an outage could explain the result: no answer, or a truncated one.
-fn may_be_outage(result: &Result<Box<Transaction>, Failure>) -> bool {
+fn may_be_outage(result: &FetchResult) -> bool {
     match result {
         Ok(transaction) => {
             transaction.reset || matches!(transaction.response.truncated, Some(Truncated::Time | Truncated::Disconnect))
