@@ -313,8 +313,8 @@ impl Shard {
         self.keys.site(self.sites.of(url.host()).name)
     }
 
-    /// Accepts a URL if it was not seen before, the visited set and the queues on disk have room, and its site is within
-    /// its share of the set.
+    /// Accepts a URL if it was not seen before, the visited set and the queues on disk have room, and its site is
+    /// within its share of the set.
     pub(super) fn accept(&mut self, now: Instant, key: u64, url: &Url, (via, depth): Way<'_>) -> Seen {
         if Hops::from_bits(depth).is_seed() {
             // A seed may have been found before.
