@@ -10,8 +10,10 @@
 
 use std::fmt;
 
+use crate::{exchange, names, page};
 use ringcrawl_base::grouped;
-use ringcrawl_config::{self as config, CompressUncoded, Config, Cookies, RepeatedBodies, Sitemaps, UrlOrder};
+use ringcrawl_config::{CompressUncoded, Config, Cookies, RepeatedBodies, UrlOrder};
+use ringcrawl_warc::{self as warc, Training};
 
 /// The division of one shard's memory.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -297,52 +299,28 @@ fn bodies_least(config: &Config, body_wire_bytes: u64) -> u64 {
 
 /// What a shard needs whatever it crawls.
 fn fixed_bytes(config: &Config, shards: u64, body_bytes: u64) -> u64 {
-    let rings = config.ring_bytes(shards as u16) as u64 * (shards - 1);
-    let exchange = &config.exchange;
-    let sent = match exchange.recent_urls {
-        // The URLs in each open batch, in sets that double.
-        0 => (shards - 1) * 4 * (exchange.batch_urls_max * size_of::<u64>()) as u64,
-        recent => (recent * size_of::<u64>()) as u64,
-    };
-    let replicated = if exchange.replicated.is_empty() { 0 } else { exchange.replicated_max as u64 };
-    // One list for all shards, and for each shard what it has sent.
-    let sent = sent + replicated * size_of::<u64>() as u64 / shards + replicated / 8;
     let gathered = if config.frontier.order == UrlOrder::Backlinks { GATHERED_LINKS_BYTES } else { 0 };
-    let lanes = exchange.waiting_bytes_max as u64 + sent + gathered;
     let blocks = (config.fetch.in_flight_max as u64).min(BLOCKS_MAX) * BLOCK_BYTES;
     // A response is read while another one, already read, waits to be taken: the content of two codings for one, the
     // records and the links for both. The bytes on the wire count as bodies in flight.
     let page = 4 * body_bytes;
-    let links = links_bytes(&config.links);
-    let compressors = COMPRESSORS * zstd_bytes(config.store.zstd_level);
-    let queries = config.dns.in_flight_max as u64 * QUERY_BYTES;
+    let compressors = COMPRESSORS * warc::frame::compressor_bytes(config.store.zstd_level);
     let store = &config.store;
-    let dictionary = if store.compress_uncoded == CompressUncoded::Dictionary { DICTIONARY_BYTES } else { 0 };
+    let dictionary = if store.compress_uncoded == CompressUncoded::Dictionary { Training::MEMORY_BYTES } else { 0 };
     let earlier = if store.dedupe_against.is_empty() { 0 } else { store.dedupe_bytes_max / shards };
     BASE_BYTES
         + LEDGER_BYTES / shards
-        + rings
-        + lanes
+        + exchange::memory_bytes(config, shards)
+        + gathered
         + blocks
         + page
-        + links
+        + page::links_bytes(&config.links)
         + compressors
         + dictionary
-        + queries
+        + names::memory_bytes(&config.dns)
         + earlier
         + DISK_BYTES
         + HELD_BYTES
-}
-
-/// The links of a response that is read, and of another one. A sitemap's links wait for its end before they are
-/// checked.
-fn links_bytes(config: &config::Links) -> u64 {
-    let of = |bytes_times: u64, bytes: usize, links: usize| bytes_times * bytes as u64 + links as u64 * LINK_BYTES;
-    let of_page = of(4, config.page_link_bytes_max, config.page_links_max);
-    match config.sitemaps {
-        Sitemaps::Off => of_page,
-        Sitemaps::Robots => of_page.max(of(6, config.sitemap_link_bytes_max, config.sitemap_links_max)),
-    }
 }
 
 /// A key with its value; bytes as MiB if that is not zero.
@@ -351,17 +329,6 @@ fn setting(key: &str, value: u64) -> String {
         mebibytes @ 1.. if key.contains("bytes") => format!("{key} = {} MiB", grouped(mebibytes)),
         _ => format!("{key} = {}", grouped(value)),
     }
-}
-
-/// Work space of a zstd compressor: 80 MiB at level 19 (measured); lower levels have smaller windows and tables.
-fn zstd_bytes(level: i32) -> u64 {
-    let mebibytes = match level {
-        ..=3 => 4,
-        4..=9 => 16,
-        10..=15 => 40,
-        16.. => 96,
-    };
-    mebibytes << 20
 }
 
 fn mebibytes(bytes: u64) -> String {
@@ -395,10 +362,6 @@ const WAITING_WHOLE: u64 = 21;
 /// Two tickets of a host, of two connections, each with its certificates: all of them 16 KiB at most.
 const SESSION_BYTES: u64 = 64 << 10;
 const CHAIN_BYTES: u64 = 200;
-/// A link of the current page, in addition to its text.
-const LINK_BYTES: u64 = 128;
-/// A lookup in flight, with an answer.
-const QUERY_BYTES: u64 = 8 << 10;
 /// Code, threads, tables of fixed size: hosts that answered, shares of sites, bodies seen lately.
 const BASE_BYTES: u64 = 32 << 20;
 /// The address ledger of all shards.
@@ -409,8 +372,6 @@ const DISK_BYTES: u64 = 32 << 20;
 const HELD_BYTES: u64 = crate::shard::HELD_FREE_BYTES_MAX as u64;
 /// For the open segment, and for responses read in parallel to the shard.
 const COMPRESSORS: u64 = 2;
-/// Records that a dictionary is trained from, tables of the training, and those of two dictionaries.
-const DICTIONARY_BYTES: u64 = 16 << 20;
 /// Links to other shards' URLs, until they are sent, as in `shard::outbox`.
 const GATHERED_LINKS_BYTES: u64 = 1 << 20;
 /// As in `fetch`.

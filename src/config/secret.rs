@@ -128,8 +128,9 @@ impl Secret {
     }
 
     /// Reads the text that a reference points to; a credential is in the directory `credentials`. `check` reports
-    /// what is wrong with a text. A text that was read is not read again. Without a directory, a credential is an error. A file that `is_private` must be
-    /// accessible only to its owner. systemd ensures that for credentials, by means that a mode does not show.
+    /// what is wrong with a text. A text that was read is not read again. Without a directory, a credential is an
+    /// error. A file that `is_private` must be accessible only to its owner. systemd ensures that for credentials, by
+    /// means that a mode does not show.
     pub(super) fn read(
         &mut self,
         credentials: Option<&Path>,

@@ -94,6 +94,9 @@ pub struct Training {
 }
 
 impl Training {
+    /// Memory of the records that a dictionary is trained from, tables of the training, and those of two dictionaries.
+    pub const MEMORY_BYTES: u64 = 16 << 20;
+
     /// Trains it; `None`: it would not pay.
     pub fn train(&self) -> Option<Dictionary> {
         self.samples.train(self.level, self.before.as_deref())

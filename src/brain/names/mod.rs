@@ -37,6 +37,14 @@ use ringcrawl_base::Failure;
 use ringcrawl_base::time::{Duration, Instant};
 use ringcrawl_config::{Config, Dns, Families, ProxyNames};
 
+/// Memory of the lookups in flight.
+pub fn memory_bytes(config: &Dns) -> u64 {
+    config.in_flight_max as u64 * QUERY_BYTES
+}
+
+/// A lookup in flight, with an answer.
+const QUERY_BYTES: u64 = 8 << 10;
+
 /// The lookups of one shard.
 #[derive(Debug)]
 pub struct Lookups {

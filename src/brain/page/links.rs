@@ -13,9 +13,23 @@ use std::borrow::Cow;
 use crate::hops::Hops;
 use crate::job::FetchJob;
 use crate::stats::Totals;
-use ringcrawl_config::{Config, Documents, Embeds, Sitemaps};
+use ringcrawl_config::{Config, Documents, Embeds, Links, Sitemaps};
 use ringcrawl_html::{self as html, Document, FieldLink, Format, Kind, Kinds, Page, Summary, Xml};
 use ringcrawl_http as http;
+
+/// Memory of the links of a response that is read, and of another one. A sitemap's links wait for its end before they
+/// are checked.
+pub fn links_bytes(config: &Links) -> u64 {
+    let of = |bytes_times: u64, bytes: usize, links: usize| bytes_times * bytes as u64 + links as u64 * LINK_BYTES;
+    let of_page = of(4, config.page_link_bytes_max, config.page_links_max);
+    match config.sitemaps {
+        Sitemaps::Off => of_page,
+        Sitemaps::Robots => of_page.max(of(6, config.sitemap_link_bytes_max, config.sitemap_links_max)),
+    }
+}
+
+/// A link of the current page, in addition to its text.
+const LINK_BYTES: u64 = 128;
 
 /// A link of a page.
 pub struct PageLink<'a> {

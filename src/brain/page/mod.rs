@@ -45,6 +45,7 @@ use crate::stats::Totals;
 use crate::transaction::Transaction;
 use formats::Alternates;
 use links::PageLink;
+pub use links::links_bytes;
 use preferences::Said;
 use ringcrawl_base::stage::{self, Stage};
 use ringcrawl_base::time::UnixTime;

@@ -1,6 +1,7 @@
 //! What sites may cost by the options of their seeds.
 //!
-//! Decides: a site, or a part of one, has a limit of its own where the options of its seeds differ from `budget.site_*`.
+//! Decides: a site, or a part of one, has a limit of its own where the options of its seeds differ from
+//! `budget.site_*`.
 
 use ringcrawl_brain::frontier::{Bound, PartsBySite, SiteBounds};
 use ringcrawl_brain::seed::{Seed, SeedOptions, site_options, site_parts};
