@@ -94,3 +94,25 @@ impl Review {
 
 /// This many hosts take a fraction of a millisecond.
 const HOSTS_PER_TURN: HostId = 2_048;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_is_set_during_a_review_lists_no_host_twice() {
+        let slots = HOSTS_PER_TURN as usize + 1;
+        let (mut review, mut parked) = (Review::default(), Vec::new());
+        review.scope_changed();
+        for turn in 0..3 {
+            review.begin_turn();
+            let part = review.next_part(slots).expect("hosts are left");
+            part.slots.clone().for_each(|id| review.is_parked(id));
+            parked = review.end_part(part.slots.end, slots);
+            if turn == 0 {
+                review.clock_changed();
+            }
+        }
+        assert!(!review.is_going_on() && parked.into_iter().eq(0..slots as HostId));
+    }
+}
