@@ -81,7 +81,8 @@ pub struct Spool {
     file_bytes_max: u64,
     /// Blocks in flight back.
     reads: HashMap<Block, ReadFor>,
-    blocks: u64,
+    /// Blocks of waiting URLs.
+    waiting: u64,
     bytes: u64,
 }
 
@@ -95,7 +96,7 @@ impl Spool {
             live: BTreeMap::new(),
             file_bytes_max,
             reads: HashMap::new(),
-            blocks: 0,
+            waiting: 0,
             bytes: 0,
         }
     }
@@ -112,10 +113,15 @@ impl Spool {
             Block { file: self.file, offset: self.offset as u32, bytes: bytes.len() as u32, urls, sum: xxh3_64(bytes) };
         self.offset += bytes.len() as u64;
         self.bytes += bytes.len() as u64;
-        self.blocks += 1;
         *self.live.entry(self.file).or_default() += 1;
         self.ops.push_back(SpoolOp::Write { block, bytes: bytes.to_vec() });
         block
+    }
+
+    /// Sends waiting URLs of a host, or of hosts without room.
+    pub fn write_waiting(&mut self, bytes: &[u8], urls: u32) -> Block {
+        self.waiting += 1;
+        self.write(bytes, urls)
     }
 
     /// Requests `block` back.
@@ -130,7 +136,9 @@ impl Spool {
     pub fn finished_read(&mut self, block: Block) -> Option<ReadFor> {
         let purpose = self.reads.remove(&block)?;
         self.bytes = self.bytes.saturating_sub(u64::from(block.bytes));
-        self.blocks = self.blocks.saturating_sub(1);
+        if matches!(purpose, ReadFor::Host(_) | ReadFor::Outside(_)) {
+            self.waiting = self.waiting.saturating_sub(1);
+        }
         if let Some(live) = self.live.get_mut(&block.file) {
             *live -= 1;
         }
@@ -148,10 +156,10 @@ impl Spool {
         self.reads.is_empty()
     }
 
-    /// Bytes of memory of the blocks' references.
+    /// Bytes of memory of the references of waiting URLs' blocks.
     #[inline]
     pub fn reference_bytes(&self) -> u64 {
-        self.blocks * size_of::<Block>() as u64
+        self.waiting * size_of::<Block>() as u64
     }
 
     /// Bytes that are on disk or in flight to it.

@@ -115,7 +115,8 @@ impl Segments {
 
     /// Records that got names were stored, or are not stored.
     pub fn end_names(&mut self) {
-        self.named = self.named.saturating_sub(1);
+        assert!(self.named > 0, "names ended that were not given");
+        self.named -= 1;
         self.close_if_unnamed();
     }
 

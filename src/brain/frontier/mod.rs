@@ -136,16 +136,23 @@ impl Frontier {
         }
         let known = self.hosts.find(url.host());
         let ticket = self.order.offered(&mut self.hosts, known, url, site, ticket);
-        let is_active = known.is_some_and(|id| self.hosts[id].state() != State::Idle);
-        // A URL that waits outside and can come in goes before it.
-        let is_behind = self.queue.has_outside_of(site) || self.can_let_in();
-        if is_active || !is_behind && self.hosts.may_have_url(now, url.host(), site) {
+        if self.waits_outside(now, known, url, site) {
+            self.queue.push_outside(url, site, ticket, spool);
+        } else {
             let linker = self.order.kinds().linker_of(&self.hosts, site, ticket);
             let id = known.unwrap_or_else(|| self.hosts.admit(url.host(), site, linker));
             self.enqueue(now, id, url, ticket, spool);
-        } else {
-            self.queue.push_outside(url, site, ticket, spool);
         }
+    }
+
+    /// Whether a URL must wait until its host can come in.
+    fn waits_outside(&mut self, now: Instant, known: Option<HostId>, url: &Url, site: SiteKey) -> bool {
+        if known.is_some_and(|id| self.hosts[id].state() != State::Idle) {
+            return false;
+        }
+        // A URL that waits outside and can come in goes before it.
+        let is_behind = self.queue.has_outside_of(site) || self.can_let_in();
+        is_behind || !self.hosts.may_have_url(now, url.host(), site)
     }
 
     /// Queues a URL for its host.
@@ -350,17 +357,19 @@ impl Frontier {
         self.order.link_quotas().turns_over()
     }
 
-    /// Whether a new URL would add to what its host has on disk, and references of blocks have no memory left.
+    /// Whether there is no memory for the block that a new URL would be part of on disk. Those that wait for their
+    /// hosts to come in get half of it: a site whose hosts find no room leaves the rest to others.
     #[inline]
-    pub fn is_crowded_out(&self, url: &Url, spool: &Spool) -> bool {
-        self.queue.references_are_full(spool) && self.would_spill(url)
+    pub fn is_crowded_out(&mut self, now: Instant, url: &Url, site: impl FnOnce() -> SiteKey, spool: &Spool) -> bool {
+        let (used, most) = (spool.reference_bytes(), self.queue.references_bytes_max());
+        used >= most / 2 && self.has_no_place(now, url, site(), used >= most)
     }
 
     #[cold]
-    fn would_spill(&self, url: &Url) -> bool {
-        // It may wait in a lane of all hosts, if its host is not in memory.
-        let waits_in_lane = || self.settings.crosses_over || self.hosts.is_full();
-        self.hosts.find(url.host()).map_or_else(waits_in_lane, |id| self.hosts[id].backlog.has_spilled())
+    fn has_no_place(&mut self, now: Instant, url: &Url, site: SiteKey, is_full: bool) -> bool {
+        let known = self.hosts.find(url.host());
+        let waits_in_lane = self.settings.crosses_over || self.waits_outside(now, known, url, site);
+        waits_in_lane || is_full && known.is_some_and(|id| self.hosts[id].backlog.has_spilled())
     }
 
     /// Requests of hosts and sites that have no quota because there was no room.

@@ -25,9 +25,11 @@ impl EffectQueue {
         self.push(Effect::Disk(op));
     }
 
-    /// Queues something else.
+    /// Queues something else. Nothing comes after the end.
     pub(super) fn push(&mut self, effect: Effect) {
-        self.effects.push_back(effect);
+        if !self.is_over {
+            self.effects.push_back(effect);
+        }
     }
 
     /// Queues words for the operator.
@@ -72,7 +74,7 @@ impl EffectQueue {
         self.is_over = true;
         self.effects.clear();
         self.effects.extend(words.map(Effect::Note));
-        self.push(Effect::End(Ok(())));
+        self.effects.push_back(Effect::End(Ok(())));
     }
 
     /// The shard cannot continue: what is on disk is all there will be.
@@ -84,7 +86,7 @@ impl EffectQueue {
     pub(super) fn end_for(&mut self, why: String) {
         self.is_over = true;
         self.effects.clear();
-        self.push(Effect::End(Err(why)));
+        self.effects.push_back(Effect::End(Err(why)));
     }
 
     /// Whether the end was queued.

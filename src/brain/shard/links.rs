@@ -179,7 +179,8 @@ impl Shard {
             // A seed may have been found before.
             self.frontier.wanted(url, self.intake.site_key(url));
         }
-        let is_crowded_out = self.frontier.is_crowded_out(url, self.durability.spool());
+        let is_crowded_out =
+            self.frontier.is_crowded_out(now, url, || self.intake.site_key(url), self.durability.spool());
         let admission = self.intake.admit(key, url, hops, is_crowded_out, &mut self.stats);
         if let Admission::New(site) = admission {
             let number = self.durability.accept(now, Found { via, depth, url: url.as_str() });

@@ -68,7 +68,10 @@ pub(super) fn place(root: &Path, crawl_id: &str, shards: u16, dirs: &[PathBuf]) 
         }
         // The words come first: they show whose the folders are if the process is killed here.
         private::create_dirs(&of_crawl)?;
-        private::create(&of_crawl.join(LOCK))?.write_all(owner(&root, crawl_id).as_bytes())?;
+        let (lock, words) = (of_crawl.join(LOCK), owner(&root, crawl_id));
+        if !plain::open(&lock).and_then(io::read_to_string).is_ok_and(|held| held == words) {
+            private::create(&lock)?.write_all(words.as_bytes())?;
+        }
         private::create_dirs(&lies)?;
         [dir, &of_crawl].into_iter().try_for_each(|dir| File::open(dir)?.sync_all())?;
         symlink(&lies, &link)?;
@@ -87,7 +90,9 @@ pub(super) fn remove_orphans(root: &Path, killed: &str, dirs: &[PathBuf]) -> io:
         if plain::open(&lock).and_then(io::read_to_string).is_ok_and(|words| words == owner(&root, killed)) {
             for entry in fs::read_dir(&of_crawl)? {
                 let (path, name) = entry.map(|entry| (entry.path(), entry.file_name()))?;
-                let is_linked = fs::read_link(root.join(name).join(SEGMENTS)).is_ok_and(|lies| lies == path);
+                // A disk may be named by another path than before.
+                let lies = root.join(name).join(SEGMENTS).canonicalize().ok();
+                let is_linked = lies.is_some() && lies == path.canonicalize().ok();
                 if path.is_dir() && !is_linked && fs::remove_dir(&path).is_err() {
                     left.push(path);
                 }
@@ -108,7 +113,8 @@ pub(super) fn remove_empty(dir: &Path) {
     let Ok(lies) = segments.canonicalize() else { return };
     let is_empty = fs::read_dir(&lies).is_ok_and(|mut entries| entries.next().is_none());
     // The link first: one that leads nowhere would stop the next start. If removal fails, the folder stays visible.
-    if is_empty && (!segments.is_symlink() || fs::remove_file(&segments).is_ok()) {
+    let unlink = || fs::remove_file(&segments).and_then(|()| File::open(dir)?.sync_all());
+    if is_empty && (!segments.is_symlink() || unlink().is_ok()) {
         let _ = fs::remove_dir(lies);
     }
 }

@@ -88,10 +88,10 @@ impl UrlQueues {
         self.memory.has_room()
     }
 
-    /// Whether references of blocks on disk have no memory left.
+    /// Bytes of memory that references of blocks on disk may have.
     #[inline]
-    pub fn references_are_full(&self, spool: &Spool) -> bool {
-        spool.reference_bytes() >= self.memory.references_bytes_max()
+    pub fn references_bytes_max(&self) -> u64 {
+        self.memory.references_bytes_max()
     }
 
     /// Whether no URL waits outside or for the crossing.

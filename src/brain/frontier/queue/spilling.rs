@@ -14,13 +14,13 @@ pub fn spill_tail(queue: &mut HostQueue, spool: &mut Spool) {
     for (ticket, url) in tail.iter() {
         piece.push(ticket, url);
         if piece.as_bytes().len() >= BLOCK_BYTES {
-            queue.spilled(pieces, spool.write(piece.as_bytes(), piece.len() as u32));
+            queue.spilled(pieces, spool.write_waiting(piece.as_bytes(), piece.len() as u32));
             pieces += 1;
             piece.clear();
         }
     }
     if !piece.is_empty() {
-        queue.spilled(pieces, spool.write(piece.as_bytes(), piece.len() as u32));
+        queue.spilled(pieces, spool.write_waiting(piece.as_bytes(), piece.len() as u32));
     }
 }
 
