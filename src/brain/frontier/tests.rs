@@ -13,9 +13,9 @@ mod lines;
 mod lookups;
 mod names;
 mod orders;
-mod redirects;
 mod retries;
 mod robots;
+mod robots_redirects;
 mod storms;
 mod strangers;
 
