@@ -7,13 +7,14 @@
 //! # The life of a page
 //!
 //! ```text
-//! seed/link ─► url ─► route ─► visited ─► frontier ─► (robots, dns) ─► fetch: connect, TLS, HTTP ─► body
-//!                       ▲  │ other shard's                                                             │
-//!                       │  └────────► ring of bytes ─► that shard's visited                            ▼
-//!                       └──────────────── links ◄── charset, scan ◄──────────── decode ──► warc: segments
+//! seed/link ─► seen? ─► scope ─► route ─► visited ─► log ─► frontier ─► names ─► robots.txt ─► fetch
+//!                                  │ other shard's                                               │
+//!                                  └─► lane ─► SPSC ring ─► that shard's visited                 ▼
+//!         links ◄── charset, scan ◄────────────── page: decode ◄───────────────────────────── transaction
+//!                                                      └──► record ─► segment
 //! ```
 //!
-//! The modules below stand in the order in which a page meets them.
+//! [`shard`] wires the modules in this order. Below they stand by subject.
 //!
 //! ```
 //! use ringcrawl_brain::route::Partition;
@@ -37,7 +38,7 @@ pub mod transaction;
 pub mod trouble;
 pub mod waits;
 
-// In the order of the page path.
+// Parts of a shard, and what they use.
 pub mod backlinks;
 pub mod route;
 pub mod site_shares;

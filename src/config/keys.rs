@@ -1,4 +1,4 @@
-//! The one list of keys: type, default, range and reason of every limit of the crawler.
+//! The one list of keys: type, default, range and reason of each.
 //!
 //! Decides: a key is declared once, here. From its line come the field of its struct, the default, the reader with
 //! its errors, the check of `--set` and the text of the example file, so none of them can lag behind another.

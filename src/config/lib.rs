@@ -1,9 +1,9 @@
-//! Every limit of the crawler, with unit, default and range.
+//! The settings of the crawler, each with unit, default and range.
 //!
 //! Decides: one TOML file, one table per part of the crawler, and one list in the code (`keys`) that generates the
-//! structs, their defaults, the reader, its errors and the example file. No limit is hidden in the code, and none can
-//! be set to a value that was never considered: unknown keys, wrong units and values out of range prevent the start.
-//! All are reported at once, each with line and key.
+//! structs, their defaults, the reader, its errors and the example file. A limit that an operator may want to change is
+//! a key; the others are constants in the code. No key can have a value that was never considered: unknown keys, wrong
+//! units and values out of range prevent the start. All are reported at once, each with line and key.
 //!
 //! Invariants: a `Config` that `parse` or `load` returned has every value in its range and passes the rules between
 //! keys; `parse(to_toml(c)) == c` for it, except for secrets, whose text is never written.

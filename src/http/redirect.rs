@@ -2,7 +2,8 @@
 //!
 //! Decides: which statuses redirect by their Location field (RFC 9110 section 15.4): 300 only offers a choice, 304
 //! has none.
-//! Leaves to others: whether it is followed (`shard`).
+//! Leaves to others: adding it to the links of its page (`page`), and how many redirects in a row are followed
+//! (`scope`).
 
 use ringcrawl_url::{Url, text_of_bytes};
 

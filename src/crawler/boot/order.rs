@@ -13,7 +13,7 @@ use ringcrawl_config::Config;
 /// What to crawl.
 #[derive(Clone, Debug)]
 pub struct Order {
-    /// Every limit.
+    /// Its settings.
     pub config: Config,
     /// Where to begin; none when a crawl is resumed.
     pub seeds: Vec<Seed>,
