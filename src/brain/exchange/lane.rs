@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use super::message::{MessageKind, Outgoing};
+use super::message::MessageKind;
 use super::numbering::Numbering;
+use super::traffic::Outgoing;
 use crate::spool::Block;
 use ringcrawl_url::UrlBatch;
 

@@ -19,7 +19,8 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use super::lane::{Content, Lane};
-use super::message::{Batch, Header, Incoming, MessageKind, Outgoing};
+use super::message::{Header, MessageKind};
+use super::traffic::{Batch, Incoming, Outgoing};
 use crate::backlinks::SiteLink;
 use crate::spool::{ReadFor, Spool};
 use ringcrawl_base::time::{Duration, Instant};

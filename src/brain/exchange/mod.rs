@@ -13,11 +13,12 @@ pub mod numbering;
 mod sent;
 pub mod spsc;
 mod sync;
+mod traffic;
 
 pub use lanes::Lanes;
 pub use mail::MailFlag;
-pub use message::{Batch, Incoming, Outgoing};
 pub use sent::{Replicated, SentUrls};
+pub use traffic::{Batch, Incoming, Outgoing};
 
 use ringcrawl_config::Config;
 
