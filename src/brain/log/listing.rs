@@ -137,7 +137,7 @@ impl Listing {
     /// Takes the bytes that [`Listing::next_read`] asked for, none at the file's end, and gives their items to
     /// `each`. An error means that the file is not this shard's.
     pub fn read(&mut self, bytes: &[u8], each: &mut dyn FnMut(ListingStep<'_>)) -> Result<(), String> {
-        let Some(pass) = self.pass else { panic!("a log came that nobody asked for") };
+        let Some(pass) = self.pass else { panic!("a log came that was not requested") };
         let file = pass.file();
         self.reader.push(bytes);
         while let Some((head, payload)) = self.reader.next_block() {

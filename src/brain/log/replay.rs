@@ -210,7 +210,7 @@ impl Replay {
 
     /// Gives the items of the next block to `each`, if the current bytes hold a whole one.
     pub fn read_block(&mut self, each: &mut dyn FnMut(ReplayStep<'_>)) -> Result<(), String> {
-        let Some(file) = self.file else { panic!("a log came that nobody asked for") };
+        let Some(file) = self.file else { panic!("a log came that was not requested") };
         let Some((head, payload)) = self.reader.next_block() else {
             if self.piece.take().is_some_and(|piece| piece.is_last) {
                 self.end_of(file);

@@ -49,7 +49,7 @@ impl EffectQueue {
 
     /// An operation of the disk ended that wrote this many bytes.
     pub(super) fn disk_ended(&mut self, bytes: u64) {
-        assert!(self.ops > 0 && self.bytes >= bytes, "the disk did what nobody asked for");
+        assert!(self.ops > 0 && self.bytes >= bytes, "the disk ended an operation that was not requested");
         self.ops -= 1;
         self.bytes -= bytes;
     }

@@ -86,7 +86,7 @@ impl Resumption {
 
     /// A piece of the logs.
     pub(super) fn push(&mut self, bytes: &[u8]) {
-        let Some(replay) = &mut self.replay else { panic!("a log came that nobody asked for") };
+        let Some(replay) = &mut self.replay else { panic!("a log came that was not requested") };
         replay.push(bytes);
     }
 

@@ -64,7 +64,7 @@ fn hosts_of_ones_own() {
     assert_eq!(lines.terms_of("slow.test"), terms(true, 2, 1));
     assert_eq!(lines.terms_of("other.test"), terms(false, 3, 1));
     assert!(lines.have_several());
-    assert_eq!(lines.laxer_than(Duration::from_secs(3)), None, "strangers are told of strangers");
+    assert_eq!(lines.laxer_than(Duration::from_secs(3)), None, "strangers are distinguished");
     for (pattern, is_own) in [(".com", false), ("*.co.uk", false), (".example.com", true), (".corp", true)] {
         let text = format!("[[politeness.host]]\nmatch = \"{pattern}\"\nmine = true\n");
         assert_eq!(parsed(&text).is_ok(), is_own, "{pattern}");

@@ -409,7 +409,7 @@ impl Host {
             State::Busy => self.under_way.has_room(self.pace.requests_max()),
             State::Emptied | State::Waiting(_) | State::Resting(_) => true,
             State::Ready | State::Parked | State::Reading => false,
-            State::Idle => unreachable!("{} is idle while a job is under way", self.name),
+            State::Idle => unreachable!("{} is idle while a job is in flight", self.name),
         };
         // A host that waits for its delay need not look earlier.
         let at = self.next_turn(lead);

@@ -407,7 +407,7 @@ impl Durability {
     /// Every operation issued before a sync is done, and is on the device if the sync asked for that.
     pub(super) fn synced(&mut self, now: Instant, lanes: &mut Lanes, effects: &mut EffectQueue) {
         match self.commits.step() {
-            Step::None => panic!("a sync ended that nobody asked for"),
+            Step::None => panic!("a sync ended that was not requested"),
             Step::Facts => {
                 self.log.confirm_facts();
                 lanes.note_durable(now, self.commits.received());

@@ -89,13 +89,13 @@ fn ends_of_the_disk() {
     let done = |bytes| Input::Disk(DiskEnd::Done { spare: None, bytes });
     assert_fault([block_read(second)], &format!("{second:?} came back and was not asked for"));
     assert_fault([block_read(first), block_read(first)], &format!("{first:?} came back and was not asked for"));
-    assert_fault([done(bytes + 1)], "the disk did what nobody asked for");
-    assert_fault([done(bytes), done(1)], "the disk did what nobody asked for");
+    assert_fault([done(bytes + 1)], "the disk ended an operation that was not requested");
+    assert_fault([done(bytes), done(1)], "the disk ended an operation that was not requested");
     let one_too_many = (0..=ops.len()).map(|_| done(0));
-    assert_fault(one_too_many, "the disk did what nobody asked for");
-    assert_fault([Input::Disk(DiskEnd::LogRead { bytes: Vec::new() })], "a log came that nobody asked for");
+    assert_fault(one_too_many, "the disk ended an operation that was not requested");
+    assert_fault([Input::Disk(DiskEnd::LogRead { bytes: Vec::new() })], "a log came that was not requested");
     let synced = || Input::Disk(DiskEnd::Synced);
-    assert_fault([synced(), synced()], "a sync ended that nobody asked for");
+    assert_fault([synced(), synced()], "a sync ended that was not requested");
 }
 
 #[test]

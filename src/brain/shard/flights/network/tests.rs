@@ -1,3 +1,5 @@
+//! Which hosts are witnesses of an outage after a restart.
+
 use super::*;
 
 /// A host that answered once and then did not, or that was left alone, is no witness of an outage after a restart: a
