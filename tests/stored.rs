@@ -92,7 +92,7 @@ fn crawl(body: &str, format: &str, uncoded: &str) {
     let lost = find_segments(Path::new(&exported)).expect("segments").pop().expect("a segment");
     let bytes = std::fs::read(&lost).expect("a file");
     std::fs::remove_file(&lost).expect("removes");
-    run(&["store", "export", "--to", to, "--out", &exported, &dir]).expect(1).says(&["is there already"]);
+    run(&["store", "export", "--to", to, "--out", &exported, &dir]).expect(1).says(&["exists; left unchanged"]);
     assert!(std::fs::read(&lost).expect("a file") == bytes);
     assert!(cat(&["--headers"]).ends_with(&page.payload) && cat(&["--record"]).starts_with(b"WARC/1.1\r\n"));
 }
@@ -181,7 +181,9 @@ fn records_are_those_that_are_chosen() {
         assert_eq!(found, expected, "{name}");
     }
     let config = web::config(&folder, &web, "store.records = \"response\"\n");
-    run(&["crawl", &seed, "--dir", &folder.at("mistake"), "-c", &config]).expect(2).says(&["store.records", "no kind"]);
+    run(&["crawl", &seed, "--dir", &folder.at("mistake"), "-c", &config])
+        .expect(2)
+        .says(&["store.records", "is not an optional kind"]);
 }
 
 /// Each digest is checked: it holds, and does not when a byte of the payload is another.
@@ -263,7 +265,7 @@ fn what_did_not_change_is_a_revisit() {
     let revisit = after.iter().find(|it| it.entry.is_revisit() && !it.entry.coding.is_empty()).expect("a coded page");
     let url = revisit.entry.url.as_str();
     let original = before.iter().find(|it| it.entry.url == url).expect("it was stored");
-    run(&["store", "cat", &second, url]).expect(1).says(&["its body is that of", "which is not in"]);
+    run(&["store", "cat", &second, url]).expect(1).says(&["its body is stored with", "which is not in"]);
     let both = folder.path().to_str().expect("UTF-8").to_owned();
     assert_eq!(run(&["store", "cat", "--as-stored", &both, url]).expect(0).out_bytes, original.payload);
     let content = run(&["store", "cat", &first, url]).expect(0).out_bytes;
@@ -281,7 +283,7 @@ fn what_did_not_change_is_a_revisit() {
     assert_eq!(ended.json()["revisits"], 0, "it is switched off");
     let contradiction = format!("store.dedupe_against = [\"{one}\"]\nstore.duplicates = \"store\"\n");
     for (mistake, words) in [
-        ("store.dedupe_against = [\"/nowhere.cdxj\"]\n", "cannot be found"),
+        ("store.dedupe_against = [\"/nowhere.cdxj\"]\n", ": not found"),
         (&contradiction, "every body would be stored"),
     ] {
         let config = web::config(&folder, &web, mistake);

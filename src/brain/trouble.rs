@@ -112,7 +112,7 @@ impl Trouble {
     /// The same for our own network, or for the names of all hosts.
     pub fn of_all(&self) -> String {
         let names = if self.asked == JobKind::Resolve { "names: " } else { "" };
-        format!("fetching waits, as our own network does not work: {names}{}", self.words())
+        format!("fetching is paused because our own network does not work: {names}{}", self.words())
     }
 
     /// The seconds until the next try; `None` if there is none.
@@ -156,8 +156,8 @@ pub fn words(failure: Failure) -> &'static str {
         Failure::AddressForbidden => "its address is forbidden by fetch.private_addresses",
         Failure::ConnectRefused => "connection refused",
         Failure::ConnectTimeout => "no connection in time (fetch.connect_timeout)",
-        Failure::ConnectFailed => "the network has no way to it",
-        Failure::ProxyFailed => "the proxy (proxy.url) does not speak as one",
+        Failure::ConnectFailed => "the network is unreachable",
+        Failure::ProxyFailed => "the proxy (proxy.url) does not answer like a proxy",
         Failure::ProxyRefused => {
             "the proxy (proxy.url) refuses: it wants other credentials, or its rules forbid the host"
         }
@@ -166,34 +166,34 @@ pub fn words(failure: Failure) -> &'static str {
         Failure::TlsExpired => "its certificate has expired; tls.certificates = \"record\" takes it",
         Failure::TlsName => "its certificate is for another name; tls.certificates = \"record\" takes it",
         Failure::TlsIssuer => {
-            "its certificate is signed by itself, or by nobody who is trusted; tls.ca_files says who is, \
+            "its certificate is self-signed or its issuer is not trusted; tls.ca_files adds issuers, \
              tls.certificates = \"record\" takes any"
         }
         Failure::TlsVersion => "it speaks neither TLS 1.2 nor 1.3",
-        Failure::TlsNoHttp1 => "it speaks no HTTP/1.1 over TLS",
+        Failure::TlsNoHttp1 => "it does not support HTTP/1.1 over TLS",
         Failure::TlsNothingCommon => "it has no cipher suite, group or signature in common with us",
         Failure::TlsFailed => "the TLS handshake broke",
         Failure::TlsTimeout => "no TLS handshake in time (fetch.tls_timeout)",
         Failure::TlsChainTooLong => "it sends too many certificates",
         Failure::FirstByteTimeout => "no response in time (fetch.first_byte_timeout)",
         Failure::Deadline => "no response in time (fetch.deadline)",
-        Failure::Hurried => "no response in the time that was left, as others waited",
+        Failure::Hurried => "no response within the shortened time, because others waited",
         Failure::Reset => "connection reset",
         Failure::ClosedEarly => "connection closed before the response",
         Failure::Http09 => "a document without status line and fields (HTTP/0.9)",
-        Failure::Malformed => "what came is no HTTP/1.x response",
+        Failure::Malformed => "not an HTTP/1.x response",
         Failure::HeadTooLarge => "the head is too large (fetch.header_bytes_max, fetch.header_count_max)",
         Failure::RobotsDenied => "robots.txt forbids it",
-        Failure::CrawlDelayTooLong => "robots.txt asks for a longer Crawl-delay than is waited for",
-        Failure::RobotsUnreachable => "it cannot be had",
+        Failure::CrawlDelayTooLong => "its Crawl-delay exceeds the limit",
+        Failure::RobotsUnreachable => "it is unavailable",
         Failure::RobotsServerError => "answered with an error",
         Failure::HostDead => "it failed too often in a row (politeness.host_failures_max)",
-        Failure::Aborted => "broken off by ourselves",
+        Failure::Aborted => "aborted by ringcrawl",
         Failure::PortForbidden => "the port belongs to another protocol (scope.bad_ports)",
         Failure::OutOfScope => "the scope excludes it",
-        Failure::Blocked => "scope.block has it",
+        Failure::Blocked => "scope.block lists it",
         Failure::OverBudget => "over its budget",
-        Failure::TooManyPorts => "its host has links to more ports than are asked",
+        Failure::TooManyPorts => "too many ports of this host are linked",
     }
 }
 
@@ -239,10 +239,7 @@ mod tests {
             tries_max: 1,
             ..trouble(JobKind::Page, Some((Scheme::Https, 8_443)), Cause::Failure(Failure::Malformed))
         };
-        assert_eq!(
-            page.sentence("[::1]", 0),
-            "[::1]:8443: what came is no HTTP/1.x response (unknown HTTP version\u{fffd}[2J)"
-        );
+        assert_eq!(page.sentence("[::1]", 0), "[::1]:8443: not an HTTP/1.x response (unknown HTTP version\u{fffd}[2J)");
         let name = Trouble {
             detail: "SERVFAIL of 10.0.0.1:53".into(),
             ..trouble(JobKind::Resolve, None, Cause::Failure(Failure::DnsFailed))

@@ -128,15 +128,13 @@ impl Cause {
 
     fn meaning(self) -> &'static str {
         match self {
-            Cause::Status(401) => "a login is asked for (http.auth)",
-            Cause::Status(403) => "the crawler is refused, or everybody is",
-            Cause::Status(404) => "nothing is there; the page that links to it is behind it",
-            Cause::Status(410) => "it is gone for good",
-            Cause::Status(429) => {
-                "it was asked too often (politeness.host_delay); `crawl --retry status=429` asks again"
-            }
-            Cause::Status(_) => "the request is refused",
-            Cause::ServerError => "a server's own errors; `crawl --retry status=5xx` asks again",
+            Cause::Status(401) => "the server requires a login (http.auth)",
+            Cause::Status(403) => "the server refuses this crawler, or everyone",
+            Cause::Status(404) => "not found; the page that links to it is out of date",
+            Cause::Status(410) => "permanently gone",
+            Cause::Status(429) => "too many requests (politeness.host_delay); `crawl --retry status=429` retries it",
+            Cause::Status(_) => "the server refuses the request",
+            Cause::ServerError => "server errors; `crawl --retry status=5xx` retries them",
             Cause::Failure(place) => Failure::ALL.get(place).map_or("", |failure| meaning(failure.as_str())),
         }
     }
@@ -306,9 +304,9 @@ mod tests {
         ]);
         let expected = "
 without a page, of the whole crawl:
-  404: 3 URLs of 2 hosts, such as http://a.test/x, linked to by http://a.test/: nothing is there; the page that links to it is behind it
+  404: 3 URLs of 2 hosts, such as http://a.test/x, linked to by http://a.test/: not found; the page that links to it is out of date
     ringcrawl urls crawl --cause 404 --via
-  5xx: 2 URLs of 1 host, such as http://c.test/1: a server's own errors; `crawl --retry status=5xx` asks again
+  5xx: 2 URLs of 1 host, such as http://c.test/1: server errors; `crawl --retry status=5xx` retries them
     ringcrawl urls crawl --cause 5xx
   dns-not-found: 1 URL of 1 host, such as http://d.test/: the name does not exist, or has no address
     ringcrawl urls crawl --cause dns-not-found

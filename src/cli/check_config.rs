@@ -89,7 +89,7 @@ pub(super) fn set(config: &mut Config, pair: &str) -> Result<(), ConfigError> {
             line: 0,
             column: 0,
             key: if pair.bytes().all(is_of_key) { pair.to_owned() } else { String::new() },
-            message: "there is no \"=\"; expected table.key=value".to_owned(),
+            message: "no \"=\"; expected table.key=value".to_owned(),
         }),
     }
 }
@@ -110,7 +110,7 @@ fn one_by_one(error: ConfigError, key: &str, value: &str) -> ConfigError {
         .chain(further.iter().map(String::as_str))
         .map(|key| format!("--set {key}=…"))
         .collect();
-    let message = format!("several keys are set one by one: {}", options.join(" "));
+    let message = format!("set several keys one by one: {}", options.join(" "));
     ConfigError { message, ..error }
 }
 

@@ -59,7 +59,7 @@ pub struct CrawlArguments {
     /// Number of shards (crawl.shards); one per CPU when not given.
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub shards: Option<String>,
-    /// Crawl in so many rounds: links that leave one are seeds of the next (crawl.rounds).
+    /// Number of rounds: links that leave one are seeds of the next (crawl.rounds).
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub rounds: Option<String>,
     /// End after this many pages (crawl.pages_max).
@@ -71,15 +71,15 @@ pub struct CrawlArguments {
     /// Refuse to resume: the directory must hold no crawl.
     #[arg(long)]
     pub new: bool,
-    /// Ask once more for URLs that failed in earlier runs, but for those that robots.txt forbids. What was answered is no
-    /// failure, whatever the answer.
+    /// Retry URLs that failed in earlier runs, except those that robots.txt forbids. A response is not a failure,
+    /// whatever its status.
     #[arg(long, conflicts_with = "new")]
     pub retry_failed: bool,
-    /// Ask once more for URLs that are over: status=401,5xx, cause=NAME (as `urls` shows it) or prefix=URL, each also a list with
+    /// Fetch finished URLs again: status=401,5xx, cause=NAME (as `urls` shows it) or prefix=URL, each also a list with
     /// commas. May be given several times, for URLs of any of them.
     #[arg(long, value_name = "CHOICE", conflicts_with = "new")]
     pub retry: Vec<String>,
-    /// Say nothing but what went wrong: no progress, notes or summary.
+    /// Print only errors: no progress, notes or summary.
     #[arg(long, short)]
     pub quiet: bool,
     /// Write the summary as JSON to this file; `-` is standard output.
@@ -101,7 +101,7 @@ pub fn run(arguments: CrawlArguments) -> ExitCode {
     match order(&arguments, kept) {
         Ok(order) => {
             if has_kept && !arguments.quiet {
-                tell!("going on with the settings in {}", arguments.dir.join("config.toml").display());
+                tell!("continuing with the settings in {}", arguments.dir.join("config.toml").display());
             }
             match drive(order, arguments.quiet) {
                 Ok(outcome) => outcome.report(&arguments),
@@ -201,8 +201,7 @@ impl Ended {
         };
         tell!("ringcrawl: {failure}");
         tell!(
-            "ringcrawl: the crawl stopped; what is on disk is kept, and the same command goes on with it\n\
-             ringcrawl: the summary counts what was fetched: what of it is not on disk will be fetched again"
+            "ringcrawl: the crawl stopped. Everything on disk is kept; the same command continues.\nringcrawl: pages in the summary that are not on disk yet will be fetched again"
         );
         ExitCode::from(FAILED)
     }
@@ -250,8 +249,8 @@ fn drive_round(
             phase = crawl.control().phase();
             if phase == Phase::Drain && !is_quiet {
                 progress.println(match crawl.is_to_level() {
-                    true => "balance: fetches in flight end, then sites move between shards, and the crawl goes on",
-                    false => "draining: fetches in flight end and everything is written; once more stops at once",
+                    true => "balance: finishing fetches in flight, then moving sites between shards",
+                    false => "draining: finishing fetches in flight and writing everything; repeat to stop at once",
                 });
             }
         }
@@ -310,10 +309,7 @@ fn begin(order: Order, interrupts: &AtomicUsize) -> Result<Crawl, BootError> {
             Err(BootError::Order(why)) if wanted(interrupts) == Phase::Run => {
                 if why != told {
                     why.lines().for_each(|line| tell!("ringcrawl: {line}"));
-                    tell!(
-                        "ringcrawl: the crawl waits for that to be mended, {} minutes at most",
-                        MENDING.as_secs() / 60
-                    );
+                    tell!("ringcrawl: the crawl waits at most {} minutes for this to recover", MENDING.as_secs() / 60);
                     told = why;
                 }
                 std::thread::sleep(RETRY);

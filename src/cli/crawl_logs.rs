@@ -31,7 +31,7 @@ impl CrawlLogs {
     pub(super) fn open(root: &Path) -> io::Result<CrawlLogs> {
         let named = |why: &dyn std::fmt::Display| io::Error::other(format!("{}: {why}", root.display()));
         let manifest = boot::read_manifest(root).map_err(io::Error::other)?;
-        let manifest = manifest.ok_or_else(|| named(&"no crawl (no crawl.json)"))?;
+        let manifest = manifest.ok_or_else(|| named(&"not a crawl (no crawl.json)"))?;
         if boot::is_unsettled(root) {
             return Err(named(&"being redistributed to another number of shards; `ringcrawl crawl --dir` finishes it"));
         }
@@ -102,7 +102,7 @@ impl CrawlLogs {
     ) -> io::Result<(u8, Vec<String>)> {
         let folder = self.root.join(format!("shard-{shard:02}"));
         if !folder.is_dir() {
-            let told = format!("{}: the directory is missing, and with it what this shard knew", folder.display());
+            let told = format!("{}: the directory is missing: what this shard knew is not listed", folder.display());
             return Ok((FAILED, vec![told]));
         }
         let owner = Owner { crawl: self.manifest.crawl_number(), shard };
@@ -144,17 +144,14 @@ impl CrawlLogs {
 fn of_damage(folder: &Path, damage: &Damage) -> (u8, Vec<String>) {
     let (shard, mut told) = (folder.display(), Vec::new());
     for (log, bytes) in &damage.torn {
-        told.push(format!("{shard}/{log}: {bytes} bytes at the end were not written whole; the next run cuts them"));
+        told.push(format!("{shard}/{log}: the last {bytes} bytes are incomplete; the next run removes them"));
     }
     for (log, bytes) in &damage.damaged {
         told.push(format!("{shard}/{log}: {bytes} bytes are damaged"));
     }
     for (count, what) in [
         (damage.urls_lost, "URLs are missing from the list"),
-        (
-            damage.ends_lost,
-            "URLs may be done but are listed as not done: the entries that say how they ended are missing",
-        ),
+        (damage.ends_lost, "URLs may be listed as waiting although they ended: entries about their ends are missing"),
     ] {
         if count > 0 {
             told.push(format!("{shard}: {count} {what}"));

@@ -66,7 +66,7 @@ fn demo(arguments: &Demo) -> Result<ExitCode, String> {
     let watched = ServerConfig { watch: true, ..ServerConfig::default() };
     let web = Server::start(model, watched).map_err(|error| format!("the synthetic web did not start: {error}"))?;
     tell!(
-        "A synthetic web of {} pages on {} sites is up on loopback: http on port {}, https on {}, names from {}.",
+        "Serving a synthetic web of {} pages on {} sites on loopback: http on port {}, https on {}, names from {}.",
         arguments.pages,
         arguments.sites,
         web.http_port,
@@ -98,7 +98,7 @@ fn demo(arguments: &Demo) -> Result<ExitCode, String> {
     if let Some(failure) = failure {
         return Err(failure);
     }
-    tell!("\nComputing the truth from the web's definition, without a request ...");
+    tell!("\nComputing the expected result from the web's definition, without a request ...");
     let truth = truth::reachable(web.model(), &seeds).map_err(|error| error.to_string())?;
     let stored = stored(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
     let report = web.stop();
@@ -120,7 +120,7 @@ fn demo(arguments: &Demo) -> Result<ExitCode, String> {
         && watch.double_fetches + watch.before_robots + report.denied + report.traps == 0
         && summary.ended == "finished";
     if summary.ended != "finished" {
-        tell!("The crawl was {}: what is missing above was not reached.", summary.ended);
+        tell!("The crawl was {}: missing URLs were not reached.", summary.ended);
     }
     let told = seeds.first().map_or(DONE, |seed| output::print(&next_steps(&dir, seed.as_str())));
     Ok(ExitCode::from(if good { told } else { FAILED }))

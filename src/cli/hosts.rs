@@ -35,7 +35,7 @@ use ringcrawl_url::Url;
 pub struct Hosts {
     /// The crawl's directory; a crawl may be running in it.
     dir: PathBuf,
-    /// What has the most comes first; with `host`, in the order of names.
+    /// Sort by this column, highest first; `host` sorts by name.
     #[arg(long, value_enum, default_value_t = Sort::Pages)]
     sort: Sort,
     /// JSON, an object a line.
@@ -175,7 +175,7 @@ impl Line<'_> {
 
 /// The names of the columns.
 const HEADER: &str =
-    "pages\twaiting\terrors\tdenied\tduplicates\tdelay\tleft alone until\thost\tlast status\tresponse\ttrouble";
+    "pages\twaiting\terrors\tdenied\tduplicates\tdelay\trests until\thost\tlast status\tresponse\ttrouble";
 
 /// Runs it.
 pub fn run(arguments: &Hosts) -> ExitCode {
@@ -227,7 +227,7 @@ fn politeness(dir: &std::path::Path) -> Option<Politeness> {
         Ok(config) => config.map(|config| config.politeness),
         Err(error) => {
             tell!("{error}");
-            tell!("the delays are those that hosts ask for themselves");
+            tell!("only the delays that hosts ask for are shown");
             None
         }
     }

@@ -36,7 +36,7 @@ pub struct IdentityArguments {
     /// Override one key of the configuration; may be given several times.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// A further private key whose public half is in the directory: the next one, or the one before. May be given several times.
+    /// Another private key whose public half goes into the directory: the next or the previous one. May be given several times.
     #[arg(long, value_name = "FILE")]
     also_key: Vec<PathBuf>,
 }
@@ -45,7 +45,7 @@ pub struct IdentityArguments {
 enum Action {
     /// Write a new private key (Ed25519, PEM) that its owner alone can read.
     Keygen {
-        /// The file; it must not be there.
+        /// The file; it must not exist.
         file: PathBuf,
     },
 }
@@ -99,7 +99,7 @@ fn publish(arguments: &IdentityArguments, out: &Path) -> Result<String, Refusal>
     let folder = out.to_str().ok_or_else(|| Refusal::Mistakes(vec![format!("--out: {out:?} is not UTF-8")]))?;
     let files = identity::publish(&config, &keys, folder, ring::unix_now()).map_err(Refusal::Mistakes)?;
     if out.join("index.html").exists() && !out.join("bot.json").exists() {
-        let what = "has another's index.html; expected a folder that is empty, or was written by this command";
+        let what = "holds an index.html from elsewhere; expected an empty folder, or one that this command wrote";
         return Err(Refusal::Mistakes(vec![format!("--out: {folder} {what}")]));
     }
     let mut text = String::new();
@@ -134,13 +134,13 @@ fn key_in(file: &Path) -> Result<Option<SigningKey>, Refusal> {
 }
 
 fn keygen(file: &Path) -> Result<String, Refusal> {
-    let no_random = || Refusal::System("the system has no random numbers".to_owned());
+    let no_random = || Refusal::System("the system returned no random numbers".to_owned());
     let key = SigningKey::generate().ok_or_else(no_random)?;
     let pem = key.to_pem().ok_or_else(no_random)?;
     let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file);
     let mut made = made.map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => {
-            Refusal::Mistakes(vec![format!("{}: it is there already, and no key is overwritten", file.display())])
+            Refusal::Mistakes(vec![format!("{}: it exists; ringcrawl never overwrites a key", file.display())])
         }
         _ => told(file, &error),
     })?;
@@ -156,7 +156,7 @@ fn keygen(file: &Path) -> Result<String, Refusal> {
 /// Writes `bytes` atomically to a file that anyone may read. Creates its folder.
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
-        return Err(io::Error::other("this is no file"));
+        return Err(io::Error::other("not a file"));
     };
     make_folder(folder)?;
     let beside = folder.join(format!("{}.new", name.to_string_lossy()));

@@ -56,7 +56,7 @@ enum Command {
     Hosts(hosts::Hosts),
     /// List the seeds of a crawl, one a line, with what came of all that was reached from each.
     Seeds(seeds::Seeds),
-    /// Say why a URL or a host of a crawl is not fetched, and what is known of it.
+    /// Explain why a URL or a host is not fetched, and show what is known about it.
     Why(why::Why),
     /// Ask what the scope's rules say of URLs.
     #[command(subcommand)]

@@ -101,10 +101,10 @@ pub fn next(before: RoundBefore) -> Option<Order> {
     };
     tell!("{} links left the scope: {}", links.urls.len(), links.file.display());
     if links.left_out > 0 {
-        tell!("ringcrawl: {} more were left out, as too many or too long together", links.left_out);
+        tell!("ringcrawl: {} more were left out: too many, or too long in total", links.left_out);
     }
     if unlisted > 0 {
-        tell!("ringcrawl: {unlisted} more were not written down: a shard found too many");
+        tell!("ringcrawl: {unlisted} more are not in the list: a shard found too many");
     }
     // A run without an agent name uses the crawl's.
     if let Some(manifest) = boot::read_manifest(&dir).ok().flatten().filter(|_| config.agent.name.is_empty()) {
@@ -119,7 +119,7 @@ pub fn next(before: RoundBefore) -> Option<Order> {
         tell!("{} of them are out of scope as seeds, or not on this machine", found - seeds.len());
     }
     if seeds.is_empty() {
-        tell!("no link leads on after round {} of {}", end.number, config.crawl.rounds);
+        tell!("no link leads out of round {} of {}", end.number, config.crawl.rounds);
         return None;
     }
     tell!("round {} of {} begins with {} seeds", end.number + 1, config.crawl.rounds, seeds.len());

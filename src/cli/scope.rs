@@ -60,7 +60,7 @@ pub struct Test {
     /// One stage alone: schedule, fetch, follow or store.
     #[arg(long, value_name = "STAGE", value_parser = read_stage)]
     stage: Option<Stage>,
-    /// Say of each rule before the one that decides why it does not match, and what scope.follow goes by.
+    /// Explain why each rule before the deciding one does not match, and what scope.follow goes by.
     #[arg(long)]
     explain: bool,
     /// A JSON object for each URL, one a line.

@@ -37,7 +37,7 @@ pub(super) fn exit_code(dir: &Path, totals: &Totals) -> u8 {
             let is_page = matches!(listed.state, UrlState::Fetched(200..300)) && listed.wall.is_none();
             if is_page && !leads_away || matches!(listed.state, UrlState::Waiting | UrlState::SetAside) {
                 has_hope = true;
-                return Err(io::Error::other("enough is read"));
+                return Err(io::Error::other("enough was read"));
             }
             count += 1;
             if ends.len() < TOLD_MAX {
@@ -72,9 +72,9 @@ pub(super) fn exit_code(dir: &Path, totals: &Totals) -> u8 {
 /// How a seed ended, in words.
 fn end(listed: &Listed<'_>, is_page: bool) -> String {
     match (listed.state, listed.wall) {
-        (UrlState::Waiting | UrlState::SetAside, _) => "it waits".to_owned(),
+        (UrlState::Waiting | UrlState::SetAside, _) => "it is waiting".to_owned(),
         (UrlState::Failed(failure), _) => format!("{}: {}", failure.as_str(), meaning(failure.as_str())),
-        (UrlState::Fetched(status), Some(wall)) => format!("status {status}, which is a wall ({})", Wall::as_str(wall)),
+        (UrlState::Fetched(status), Some(wall)) => format!("status {status}, a wall ({})", Wall::as_str(wall)),
         (UrlState::Fetched(status), None) if is_page => format!("status {status}, with a page that leads out of scope"),
         (UrlState::Fetched(status @ 300..400), None) => format!("status {status}, a redirect"),
         (UrlState::Fetched(status), None) => format!("status {status}"),

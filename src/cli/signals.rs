@@ -33,7 +33,7 @@ pub fn watch(hangup: Hangup) -> Result<Signals, String> {
     let (seen, asked) = (Arc::clone(&interrupts), Arc::clone(&reloads));
     let of_hangup = (!boot::is_ignored(SIGHUP)).then_some(SIGHUP);
     let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGUSR1].into_iter().chain(of_hangup))
-        .map_err(|error| format!("signals cannot be waited for: {error}"))?;
+        .map_err(|error| format!("cannot wait for signals: {error}"))?;
     let wait = move || {
         for signal in signals.forever() {
             if signal == SIGUSR1 || signal == SIGHUP && hangup == Hangup::Reloads {

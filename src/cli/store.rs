@@ -41,7 +41,7 @@ enum Command {
     Cat(cat::Cat),
     /// Check frames, records, digests and indexes.
     Verify(verify::Verify),
-    /// Write segments anew as warc.gz or warc.zst, each with its index.
+    /// Convert segments to warc.gz or warc.zst, each with its index.
     Export(export::Export),
     /// Print the index of a segment, rebuilt from its records.
     Index {
@@ -86,7 +86,7 @@ fn index(file: &std::path::Path, out: &mut impl Write) -> io::Result<u8> {
     if !is_whole || recovered.records == 0 {
         let (records, damaged) = (recovered.records, recovered.damaged);
         tell!(
-            "{}: {records} records, {damaged} damaged places before the last, {left} bytes behind it",
+            "{}: {records} records, {damaged} damaged places before the last record, {left} bytes after it",
             file.display()
         );
     }

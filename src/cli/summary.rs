@@ -170,18 +170,14 @@ impl Summary {
         rows.count("URLs of the crawl", crawl.urls, earlier(before.urls));
         rows.count("  over", crawl.over, earlier(before.over));
         rows.count("  waiting", crawl.waiting, earlier(before.waiting));
-        rows.some(
-            "  lost",
-            totals.urls_lost,
-            Some("missing from damaged logs, unless they were found again".to_owned()),
-        );
-        let elsewhere = "pages whose segments are not here; they are not fetched again".to_owned();
+        rows.some("  lost", totals.urls_lost, Some("lost in damaged logs, unless found again".to_owned()));
+        let elsewhere = "pages in missing segments; they are not fetched again".to_owned();
         rows.some("  records elsewhere", totals.records_elsewhere, Some(elsewhere));
         rows.count("responses", totals.responses, None);
         for (name, count) in status_classes(totals).filter(|(_, count)| *count > 0) {
             rows.count(&format!("  {name}"), count, share(count, totals.responses));
             if name == "4xx" {
-                let remark = "answers to requests for robots.txt: there is none, or none for us".to_owned();
+                let remark = "responses to robots.txt requests: none exists, or not for us".to_owned();
                 rows.some("    of robots.txt", totals.robots_4xx, Some(remark));
             }
         }
@@ -195,7 +191,7 @@ impl Summary {
             rows.count(&format!("  {}", failure.as_str()), count, share(count, failed));
         }
         if let Some(trouble) = &self.last_trouble {
-            rows.text("last trouble", String::new(), Some(trouble.clone()));
+            rows.text("last problem", String::new(), Some(trouble.clone()));
         }
         rows.some("denied by robots.txt", totals.robots_denied, None);
         let blemishes: u64 = totals.blemishes.iter().sum();
@@ -211,7 +207,7 @@ impl Summary {
                 "links.page_link_bytes_max, page_link_ratio_max or sitemap_link_bytes_max",
             ),
         ] {
-            rows.some(name, count, Some(format!("beyond {keys}; their pages are told above")));
+            rows.some(name, count, Some(format!("beyond {keys}; the pages are listed above")));
         }
         for (name, count, key) in [
             ("links too deep", totals.links_too_deep, "scope.depth_max or links.sitemap_nesting_max"),
@@ -231,13 +227,13 @@ impl Summary {
             ("links advised against", totals.links_advised_against),
             ("links to other formats", totals.links_other_formats),
             ("links not listed", totals.external_unlisted),
-            ("seeds led out of scope", totals.seeds_led_outside),
+            ("seeds redirected out of scope", totals.seeds_led_outside),
             ("over their site's share", totals.over_share),
             ("over budget", totals.urls_over_budget),
             ("without a budget", totals.budget_uncounted),
             ("sitemaps, feeds, lists", totals.listings),
             ("XML sitemaps", totals.sitemaps),
-            ("PDFs not looked into", totals.pdfs),
+            ("PDFs not searched for links", totals.pdfs),
             ("not stored by type", totals.not_stored),
         ] {
             rows.some(name, count, None);

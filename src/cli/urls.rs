@@ -44,7 +44,7 @@ pub struct Urls {
     /// Only URLs with one of these causes: names, statuses such as 404, classes such as 5xx, `cut` pages; a list with commas.
     #[arg(long, value_name = "CAUSES", value_delimiter = ',', value_parser = wanted_cause)]
     cause: Vec<WantedCause>,
-    /// Only URLs that begin so.
+    /// Only URLs that begin with this.
     #[arg(long, value_name = "URL", value_parser = log::prefix)]
     prefix: Option<Box<str>>,
     /// Only URLs that this page linked to first, or redirected to.
@@ -53,7 +53,7 @@ pub struct Urls {
     /// Only URLs that were reached from this seed.
     #[arg(long, value_name = "URL", value_parser = page)]
     seed: Option<Url>,
-    /// One more column: the page that linked to each URL first.
+    /// Add a column: the page that first linked to each URL.
     #[arg(long)]
     via: bool,
     /// Instead: what ended without a page, by cause, with an example and the command that lists the rest.
@@ -294,7 +294,7 @@ fn list(arguments: &Urls, out: &mut impl Write) -> io::Result<u8> {
 fn party(logs: &CrawlLogs, seed: &Url) -> io::Result<(Parties, u32)> {
     let parties = Parties::read(logs)?;
     let place = parties.place(seed).ok_or_else(|| {
-        io::Error::other(format!("{seed} is no seed of this crawl; `ringcrawl seeds DIR` lists them"))
+        io::Error::other(format!("{seed} is not a seed of this crawl; `ringcrawl seeds DIR` lists the seeds"))
     })?;
     Ok((parties, place))
 }
@@ -302,7 +302,7 @@ fn party(logs: &CrawlLogs, seed: &Url) -> io::Result<(Parties, u32)> {
 /// A host as it appears in URLs: in lower case, and in ASCII. A port is ignored, as messages name one.
 pub(super) fn host_name(text: &str) -> io::Result<String> {
     let url = Url::parse(&format!("http://{text}/")).ok().filter(|url| url.path_and_query() == "/");
-    let wrong = || io::Error::other(format!("{text:?} is no host; expected a name or an address"));
+    let wrong = || io::Error::other(format!("{text:?} is not a host; expected a name or an address"));
     url.map(|url| url.host().to_owned()).ok_or_else(wrong)
 }
 

@@ -122,7 +122,7 @@ struct Truth {
     /// The crawl's configuration: its limits say how faulty pages end. Default: the built-in one.
     #[arg(long, short, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Print `denied<TAB>URL` besides, for what robots.txt forbids.
+    /// Also print `denied<TAB>URL` for URLs that robots.txt forbids.
     #[arg(long)]
     denied: bool,
 }
@@ -181,7 +181,7 @@ impl ModelArguments {
 
     fn model(&self) -> io::Result<Model> {
         if self.http_port == 0 || self.https_port == 0 {
-            return Err(invalid("ports are part of URLs: --http-port and --https-port cannot be 0 here"));
+            return Err(invalid("--http-port and --https-port cannot be 0 here, because ports are part of URLs"));
         }
         Model::new(self.config()).map_err(invalid)
     }

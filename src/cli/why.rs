@@ -177,14 +177,14 @@ fn answer(arguments: &Why, out: &mut impl Write) -> io::Result<u8> {
 /// read. A URL that is not known is judged as one link from a seed, and with the fewest off-site hops possible.
 fn verdicts(dir: &Path, config: &Config, url: &Url, hops: Option<Hops>) -> Option<[Verdict; 2]> {
     let seeds = boot::kept_seeds(dir)
-        .map_err(|error| tell!("{error}; what scope.follow says may be wrong here"))
+        .map_err(|error| tell!("{error}; the verdict of scope.follow may be wrong"))
         .unwrap_or_default();
     let scope = Scope::of_seeds(config, &seeds);
     let files = match ScopeFiles::read(config) {
         Ok(files) => files,
         Err(mistakes) => {
             mistakes.iter().for_each(|mistake| tell!("{mistake}"));
-            tell!("what the scope says is not known here");
+            tell!("the scope could not be checked");
             return None;
         }
     };

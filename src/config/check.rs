@@ -36,8 +36,8 @@ pub(super) fn clashes(config: &Config) -> Vec<Clash> {
     let mut at_most = |low: (&'static str, String), high: (&'static str, String), holds: bool| {
         if !holds {
             let messages = [
-                format!("{} is more than {} = {} allows; expected less, or more there", low.1, high.0, high.1),
-                format!("{} is too little for {} = {}; expected more, or less there", high.1, low.0, low.1),
+                format!("{} exceeds what {} = {} allows; lower it, or raise the other", low.1, high.0, high.1),
+                format!("{} is too low for {} = {}; raise it, or lower the other", high.1, low.0, low.1),
             ];
             clashes.push(Clash { keys: [low.0, high.0], messages });
         }
@@ -94,8 +94,7 @@ pub(super) fn clashes(config: &Config) -> Vec<Clash> {
         clashes.push(Clash { keys: ["store.compress_uncoded", "store.format"], messages: [message.clone(), message] });
     }
     if store.digest == DigestAlgorithm::Xxh3 && store.duplicates == RepeatedBodies::Revisit {
-        let message = "a stranger can make two bodies of one XXH3, of which the second would be lost: expected another digest, or \
-                       store.duplicates = \"store\""
+        let message = "anyone can make two bodies with the same XXH3, and the second would be lost: expected another digest, or store.duplicates = \"store\""
             .to_owned();
         clashes.push(Clash { keys: ["store.digest", "store.duplicates"], messages: [message.clone(), message] });
     }
@@ -108,7 +107,8 @@ pub(super) fn clashes(config: &Config) -> Vec<Clash> {
         clashes.push(Clash { keys, messages: [message.clone(), message] });
     }
     if config.identity.signing_key.is_given() && config.identity.directory_url.is_empty() {
-        let message = "nobody would know where the public key is: expected identity.directory_url as well".to_owned();
+        let message =
+            "verifiers need the address of the public key: expected identity.directory_url as well".to_owned();
         let keys = ["identity.signing_key", "identity.directory_url"];
         clashes.push(Clash { keys, messages: [message.clone(), message] });
     }
@@ -126,7 +126,7 @@ pub(super) fn clashes(config: &Config) -> Vec<Clash> {
     }
     let shares_urls = !config.exchange.mode.keeps_parts();
     if config.partition.by == PartitionBy::Dynamic && shares_urls {
-        let message = "where several shards fetch the same URLs, their logs do not say whose a site is when the crawl goes on: expected";
+        let message = "if several shards fetch the same URLs, their logs do not say which shard owns a site: expected";
         clashes.push(Clash {
             keys: ["partition.by", "exchange.mode"],
             messages: [
@@ -136,14 +136,13 @@ pub(super) fn clashes(config: &Config) -> Vec<Clash> {
         });
     }
     if !config.exchange.replicated.is_empty() && config.exchange.mode != ExchangeMode::Exchange {
-        let message =
-            "no links are sent, and so none is sent once: expected exchange.mode = \"exchange\", or no list".to_owned();
+        let message = "this mode sends no links: expected exchange.mode = \"exchange\", or no list".to_owned();
         let keys = ["exchange.replicated", "exchange.mode"];
         clashes.push(Clash { keys, messages: [message.clone(), message] });
     }
     if config.partition.balance == Balance::Sites {
         let message =
-            "sites move where each is one shard's by a rule and all links are sent: expected \"off\"".to_owned();
+            "balance needs a partition that gives each site one shard, and exchange.mode = \"exchange\": expected \"off\"".to_owned();
         for (key, is_wrong) in [
             ("partition.by", !config.keeps_sites() && config.exchange.mode.keeps_parts()),
             ("partition.by", config.partition.by == PartitionBy::Dynamic),
@@ -168,7 +167,7 @@ pub(super) fn clashes(config: &Config) -> Vec<Clash> {
     ] {
         if is_set && !config.keeps_sites() {
             let message = format!(
-                "no shard knows what a site costs that is on several: expected another {torn_by}, or a budget of hosts"
+                "no shard knows the cost of a site that is on several shards: expected another {torn_by}, or a budget of hosts"
             );
             clashes.push(Clash { keys: [key, torn_by], messages: [message.clone(), message] });
         }
@@ -179,19 +178,19 @@ pub(super) fn clashes(config: &Config) -> Vec<Clash> {
         ("budget.host_time_max", !budget.host_time_max.is_zero()),
     ] {
         if is_set && !config.keeps_hosts() {
-            let message = format!("no shard knows what a host costs that is on several: expected another {torn_by}");
+            let message =
+                format!("no shard knows the cost of a host that is on several shards: expected another {torn_by}");
             clashes.push(Clash { keys: [key, torn_by], messages: [message.clone(), message] });
         }
     }
     if config.politeness.host.have_several() && !config.keeps_hosts() {
         let message = format!(
-            "a host on several shards is asked one thing at a time: expected another {torn_by}, or no line of politeness.host with \
-             mine or a concurrency"
+            "a host on several shards gets one request at a time: expected another {torn_by}, or no politeness.host with mine or concurrency"
         );
         clashes.push(Clash { keys: ["politeness.host", torn_by], messages: [message.clone(), message] });
     }
     for dir in config.store.dirs.iter().filter(|dir| !dir.is_absolute()) {
-        let message = format!("{dir:?} depends on where the program is started; expected paths from the root");
+        let message = format!("{dir:?} is relative to the current directory; expected absolute paths");
         clashes.push(Clash { keys: ["store.dirs"; 2], messages: [message.clone(), message] });
     }
     clashes
@@ -203,7 +202,7 @@ pub(super) fn clashes(config: &Config) -> Vec<Clash> {
 pub(super) fn clashes_and_files(config: &mut Config) -> Vec<Clash> {
     let mut clashes = clashes(config);
     for file in config.tls.ca_files.iter().filter(|file| !Path::new(file).is_file()) {
-        let message = format!("{file:?} is no file that can be found; expected paths of PEM files");
+        let message = format!("{file:?}: no such file; expected paths of PEM files");
         clashes.push(Clash { keys: ["tls.ca_files"; 2], messages: [message.clone(), message] });
     }
     let none = String::new();
@@ -216,21 +215,21 @@ pub(super) fn clashes_and_files(config: &mut Config) -> Vec<Clash> {
         ("frontier.ranks", ranks, "ranks"),
     ] {
         if !path.is_empty() && !Path::new(path).is_file() {
-            let message = format!("{path:?} is no file that can be found; expected the path of a file of {of}");
+            let message = format!("{path:?}: no such file; expected a file of {of}");
             clashes.push(Clash { keys: [key; 2], messages: [message.clone(), message] });
         }
     }
     for path in config.scope.block.iter().filter(|path| !path.is_file()) {
-        let message = format!("{path:?} is no file that can be found; expected paths of block lists");
+        let message = format!("{path:?}: no such file; expected paths of block lists");
         clashes.push(Clash { keys: ["scope.block"; 2], messages: [message.clone(), message] });
     }
     // Opening a pipe would block.
     for path in config.store.dedupe_against.iter().filter(|path| !path.is_file() && !path.is_dir()) {
-        let message = format!("{path:?} cannot be found; expected CDXJ files or folders with segments");
+        let message = format!("{path:?}: not found; expected CDXJ files or directories with segments");
         clashes.push(Clash { keys: ["store.dedupe_against"; 2], messages: [message.clone(), message] });
     }
     for path in config.store.dirs.iter().filter(|path| path.is_absolute() && !path.is_dir()) {
-        let message = format!("{path:?} is no folder that can be found; expected folders on disks that are mounted");
+        let message = format!("{path:?}: no such directory; expected directories on mounted disks");
         clashes.push(Clash { keys: ["store.dirs"; 2], messages: [message.clone(), message] });
     }
     for message in config.politeness.operators.read().err().unwrap_or_default() {

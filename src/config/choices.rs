@@ -19,7 +19,7 @@ choices! {
     }
     /// `identity.signature_agent_form`
     SignatureAgentForm {
-        /// sig1="https://…", the very URL of the directory
+        /// sig1="https://…", the exact URL of the directory
         Dictionary = "dictionary",
         /// "https://…", without the well-known path, which the reader puts there
         String = "string",
@@ -58,21 +58,21 @@ choices! {
     SeedErrors {
         /// the crawl does not begin
         Refuse = "refuse",
-        /// they are told and skipped
+        /// they are reported and skipped
         Skip = "skip",
     }
     /// `scope.block_errors`
     BlockErrors {
         /// the crawl does not begin, or keeps the list that it has
         Refuse = "refuse",
-        /// the lines are told and skipped
+        /// the lines are reported and skipped
         Skip = "skip",
     }
     /// `scope.halved`
     Halved {
-        /// the crawl keeps what it has, until the same files are asked for once more
+        /// the crawl keeps the old ones, until the signal is sent again for the same files
         Hold = "hold",
-        /// they are in force at once
+        /// they take effect at once
         Take = "take",
     }
     /// `links.documents`
@@ -138,13 +138,13 @@ choices! {
         SiteHash = "site-hash",
         /// the host name's hash
         HostHash = "host-hash",
-        /// the URL's hash: the most even, and most links cross. A host's delays and robots.txt hold across shards all the same
+        /// the URL's hash: the most even, but most links cross shards. A host's delays and robots.txt still apply across shards
         UrlHash = "url-hash",
         /// the top-level domain, as partition.domains groups them, then the registrable domain's hash
         Hierarchical = "hierarchical",
-        /// the registrable domain's place on a circle, so that few sites move with another number of shards
+        /// the registrable domain's position on a circle of hashes, so that few sites move when the number of shards changes
         Consistent = "consistent",
-        /// what the file partition.vector says, which `ringcrawl-lab plan` writes; a URL that is not in it is its finder's
+        /// the assignment in partition.vector, written by `ringcrawl-lab plan`; a URL not listed there stays with the shard that finds it
         Vector = "vector",
         /// when a site is first seen, it goes to the shard with the fewest waiting URLs, and stays there
         Dynamic = "dynamic",
@@ -153,7 +153,7 @@ choices! {
     Balance {
         /// a site stays on its shard
         Off = "off",
-        /// they are moved, and the crawl goes on with what they have become
+        /// they move to other shards in a pause
         Sites = "sites",
     }
     /// `exchange.mode`
@@ -173,9 +173,9 @@ choices! {
         BreadthFirst = "breadth-first",
         /// the newest first
         DepthFirst = "depth-first",
-        /// any, drawn from those that wait: for samples
+        /// drawn at random from those that wait
         Random = "random",
-        /// those that most pages link to, as far as is known by then
+        /// those with the most links found so far
         Backlinks = "backlinks",
         /// those of the highest ranks in a list (frontier.ranks), then those that are not in it
         Rank = "rank",
@@ -227,21 +227,21 @@ choices! {
     StoredBody {
         /// in the content coding that the server chose
         AsReceived = "as-received",
-        /// as content, which is then compressed anew
+        /// decoded, and compressed again by ringcrawl
         Decoded = "decoded",
     }
     /// `store.page_cache`
     PageCache {
         /// the kernel decides
         Keep = "keep",
-        /// it leaves it
+        /// it is dropped from the cache
         Drop = "drop",
     }
     /// `store.compress_uncoded`
     CompressUncoded {
         /// they are compressed, at store.zstd_level or store.gzip_level
         Level = "level",
-        /// the same, with a dictionary in each segment that the shard learns from its own records; for warc.zst
+        /// the same, with a dictionary in each segment, trained on the shard's own records; for warc.zst
         Dictionary = "dictionary",
         /// they are stored as they are
         Raw = "raw",
@@ -264,7 +264,7 @@ choices! {
     Certificates {
         /// the fetch fails
         Verify = "verify",
-        /// the fetch goes on and the error is stored in the page's metadata record
+        /// the fetch continues, and the page's metadata record has the error
         Record = "record",
     }
 }

@@ -223,12 +223,12 @@ pub(super) fn read(item: &Item) -> Result<HostLines, Vec<ValueFault>> {
         _ => return Err(vec![fault(item.span(), describe(item))]),
     };
     if tables.len() > LINES_MAX {
-        return Err(vec![fault(None, format!("{} lines, where there may be {LINES_MAX}", tables.len()))]);
+        return Err(vec![fault(None, format!("{} lines; expected at most {LINES_MAX}", tables.len()))]);
     }
     let (mut lines, mut faults) = (Lines::default(), Vec::new());
     for (span, table) in tables {
         let Some(table) = table else {
-            faults.push(fault(span, "this is no table".to_owned()));
+            faults.push(fault(span, "not a table".to_owned()));
             continue;
         };
         read_line(table, span, &mut lines, &mut faults);
@@ -264,7 +264,7 @@ fn read_line(table: &dyn TableLike, span: Option<Range<usize>>, lines: &mut Line
             }),
             ("match", Ok(Value::Text(text))) => match Pattern::read(&text) {
                 Some(read) => pattern = Some((read, at)),
-                None => blame(at, format!("match: {} is no host; expected {EXPECTED_MATCH}", quote(&text))),
+                None => blame(at, format!("match: {} is not a host; expected {EXPECTED_MATCH}", quote(&text))),
             },
             ("delay", Ok(Value::Time(delay))) => terms.delay = Some(delay),
             ("hours", Ok(Value::Hours(hours))) => terms.hours = hours,
@@ -276,7 +276,7 @@ fn read_line(table: &dyn TableLike, span: Option<Range<usize>>, lines: &mut Line
     if table.get("match").is_none() && !has_other_name {
         blame(span.clone(), format!("no match; expected {EXPECTED_MATCH}"));
     } else if table.get("match").is_some() && table.len() == 1 {
-        blame(span, "it says nothing but match; expected mine, delay, hours or concurrency as well".to_owned());
+        blame(span, "only match is set; expected mine, delay, hours or concurrency as well".to_owned());
     }
     terms.concurrency = at_once.unwrap_or(if terms.is_mine { MINE_AT_ONCE } else { 1 });
     if terms.is_mine {
@@ -285,16 +285,14 @@ fn read_line(table: &dyn TableLike, span: Option<Range<usize>>, lines: &mut Line
     let Some((pattern, at)) = pattern else { return };
     let below = name.and_then(|name| name.strip_prefix("*.").or_else(|| name.strip_prefix('.')));
     if let Some(suffix) = below.filter(|suffix| terms.is_mine && is_listed_suffix(&suffix.to_ascii_lowercase())) {
-        blame(at, format!("mine: below the public suffix {} are strangers' hosts; expected your own", quote(suffix)));
+        blame(at, format!("mine: hosts below the public suffix {} belong to others; expected your own", quote(suffix)));
         return;
     }
     let shown = pattern.to_string();
     if let Err(before) = lines.add(pattern, terms) {
         let what = match before.to_string() == shown {
-            true => format!("{shown} stands there twice; expected each once"),
-            false => format!(
-                "no host is left for it behind \"{before}\", as the first that matches holds; expected it before that"
-            ),
+            true => format!("{shown} is listed twice; expected each once"),
+            false => format!("never used: \"{before}\" matches all of its hosts first; expected it before that line"),
         };
         faults.push(ValueFault { span: at, name: Some(shown), message: format!("match: {what}") });
     }

@@ -34,7 +34,7 @@ pub(super) fn read(item: &Item) -> Result<BTreeMap<String, Vec<IpAddr>>, Vec<Val
             faults.push(ValueFault { span, name: Some(name.to_owned()), message: sentence(&what) });
         };
         let Some(host) = read_host(name) else {
-            wrong(span, "this is no host name".to_owned());
+            wrong(span, "not a host name".to_owned());
             continue;
         };
         let elements: Vec<&Toml> = match item {
@@ -56,12 +56,12 @@ pub(super) fn read(item: &Item) -> Result<BTreeMap<String, Vec<IpAddr>>, Vec<Val
         for element in elements.into_iter().take(LIST_MAX) {
             match element.as_str().map(|text| (text, text.parse())) {
                 Some((_, Ok(address))) => addresses.push(address),
-                Some((text, Err(_))) => wrong(element.span(), format!("{} is no IP address", quote(text))),
+                Some((text, Err(_))) => wrong(element.span(), format!("{} is not an IP address", quote(text))),
                 None => wrong(element.span(), describe(&Item::Value(element.clone()))),
             }
         }
         if hosts.insert(host, addresses).is_some() {
-            wrong(span, "the same name stands there in other letters".to_owned());
+            wrong(span, "the same name is listed in another spelling".to_owned());
         }
     }
     if faults.is_empty() { Ok(hosts) } else { Err(faults) }

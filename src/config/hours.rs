@@ -24,11 +24,11 @@ impl Hours {
         if text.is_empty() {
             return Ok(None);
         }
-        let wrong = || "these are no two times of a day".to_owned();
+        let wrong = || "not two times of day".to_owned();
         let (from, to) = text.split_once('-').ok_or_else(wrong)?;
         let (from, to) = (minute(from).ok_or_else(wrong)?, minute(to).ok_or_else(wrong)?);
         if from == to {
-            return Err("these hours have no end; expected \"\" for the whole day".to_owned());
+            return Err("begin and end are the same; expected \"\" for the whole day".to_owned());
         }
         Ok(Some(Hours { from, to }))
     }

@@ -32,10 +32,10 @@ impl SigningKey {
         let text = text.trim();
         let pair = if text.starts_with('{') { from_jwk(text)? } else { from_pem(text)? };
         let key = SigningKey::new(pair);
-        if key.id == PRINTED_KEY { Err("this is the test key of RFC 9421, which everybody has") } else { Ok(key) }
+        if key.id == PRINTED_KEY { Err("this is the published test key of RFC 9421") } else { Ok(key) }
     }
 
-    /// A new key; `None`: the system has no random numbers.
+    /// A new key; `None`: the system returned no random numbers.
     pub fn generate() -> Option<SigningKey> {
         Ed25519KeyPair::generate().ok().map(SigningKey::new)
     }
@@ -94,12 +94,12 @@ fn thumbprint(x: &str) -> String {
 
 fn from_jwk(text: &str) -> Result<Ed25519KeyPair, &'static str> {
     let jwk: Value =
-        serde_json::from_str(text).map_err(|_| "it begins like a JWK and is no JSON; expected an Ed25519 key")?;
+        serde_json::from_str(text).map_err(|_| "it begins like a JWK but is not JSON; expected an Ed25519 key")?;
     let member = |name: &str| jwk.get(name).and_then(Value::as_str);
     match (member("kty"), member("crv")) {
         (Some("OKP"), Some("Ed25519")) => {}
         (Some("OKP"), Some("X25519" | "X448")) => {
-            return Err("this is a key to agree on keys with (X25519 or X448); expected an Ed25519 key");
+            return Err("this is a key-agreement key (X25519 or X448); expected an Ed25519 key");
         }
         (Some("OKP"), Some("Ed448")) => return Err("this is an Ed448 key; expected an Ed25519 key"),
         (Some("EC"), _) => return Err("this is an EC key (ECDSA); expected an Ed25519 key"),
@@ -125,13 +125,13 @@ fn from_pem(text: &str) -> Result<Ed25519KeyPair, &'static str> {
         "PRIVATE KEY" => {}
         "ENCRYPTED PRIVATE KEY" => {
             return Err(
-                "this key is encrypted, and nobody can be asked for its password; expected an Ed25519 key that is not",
+                "this key is encrypted, and ringcrawl cannot ask for its password; expected an unencrypted Ed25519 key",
             );
         }
         "RSA PRIVATE KEY" => return Err("this is an RSA key; expected an Ed25519 key"),
         "EC PRIVATE KEY" | "EC PARAMETERS" => return Err("this is an EC key (ECDSA); expected an Ed25519 key"),
         "OPENSSH PRIVATE KEY" => {
-            return Err("this is a key of OpenSSH, which has a format of its own; expected an Ed25519 key");
+            return Err("this key is in OpenSSH format; expected an Ed25519 key in PEM or JWK");
         }
         "PUBLIC KEY" => return Err("this is a public key; expected an Ed25519 key that is private"),
         "CERTIFICATE" => return Err("this is a certificate; expected an Ed25519 key"),
@@ -157,8 +157,8 @@ const OID_ED25519: &[u8] = b"\x06\x03\x2b\x65\x70";
 /// Other kinds of private keys, by their object identifiers in DER (RFC 8410 section 3, RFC 5480 section 2.1.1, RFC
 /// 8017 appendix C, FIPS 204 by RFC 9881 section 2).
 const KINDS: [(&[u8], &str); 7] = [
-    (b"\x06\x03\x2b\x65\x6e", "this is an X25519 key, which signs nothing; expected an Ed25519 key"),
-    (b"\x06\x03\x2b\x65\x6f", "this is an X448 key, which signs nothing; expected an Ed25519 key"),
+    (b"\x06\x03\x2b\x65\x6e", "this is an X25519 key, which cannot sign; expected an Ed25519 key"),
+    (b"\x06\x03\x2b\x65\x6f", "this is an X448 key, which cannot sign; expected an Ed25519 key"),
     (b"\x06\x03\x2b\x65\x71", "this is an Ed448 key; expected an Ed25519 key"),
     (b"\x06\x07\x2a\x86\x48\xce\x3d\x02\x01", "this is an EC key (ECDSA); expected an Ed25519 key"),
     (b"\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x01\x01", "this is an RSA key; expected an Ed25519 key"),
@@ -229,7 +229,7 @@ mod tests {
             (der(b"\x06\x03\x2b\x65\x71"), "Ed448"),
             (der(b"\x06\x07\x2a\x86\x48\xce\x3d\x02\x01\x06\x08"), "ECDSA"),
             (der(b"\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x01\x01"), "RSA"),
-            ("{hunter2".to_owned(), "no JSON"),
+            ("{hunter2".to_owned(), "not JSON"),
             (jwk("\"keys\":[\"hunter2\"]"), "a set of keys"),
             (jwk("\"kty\":\"EC\",\"crv\":\"P-256\",\"d\":\"hunter2\""), "ECDSA"),
             (jwk("\"kty\":\"RSA\",\"d\":\"hunter2\""), "RSA"),
@@ -249,7 +249,7 @@ mod tests {
             assert!(error.contains(word) && !error.contains("hunter2"), "{text}: {error}");
             let is_of_one = ["no \"x\"", "not base64url", "do not belong together", "test key"]
                 .contains(&word.trim_end_matches(" of RFC 9421"));
-            assert!(is_of_one || error.contains("; expected an Ed25519 key"), "{error}");
+            assert!(is_of_one || error.contains("; expected an "), "{error}");
         }
     }
 }

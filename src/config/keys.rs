@@ -120,7 +120,7 @@ macro_rules! tables {
 }
 
 tables! {
-    /// Who crawls. Unless name, url and email are all set, nothing but loopback is fetched.
+    /// Identifies the crawler. Unless name, url and email are all set, only loopback is fetched.
     agent: Agent {
         /// Product token in User-Agent and robots.txt (RFC 9309 section 2.2.1).
         /// Site owners address rules to it, so it never changes within a crawl.
@@ -132,33 +132,33 @@ tables! {
         /// People who can reach you need not complain to your provider.
         email: String = "", Kind::Text(TextForm::MailAddress);
         /// Whether requests say in From whom to write to: agent.email (RFC 9110 section 10.1.2).
-        /// A robot should send it; who reads a log then need not look for an address.
+        /// A robot should send it, so that readers of a log have an address.
         from: SentFrom = "on", Kind::Choice(SentFrom::CHOICES);
     }
 
-    /// How others can be sure who crawls: signed requests (Web Bot Auth), and what `ringcrawl identity` publishes.
+    /// Lets others verify the crawler: signed requests (Web Bot Auth), and what `ringcrawl identity` publishes.
     /// See docs/IDENTITY.md.
     identity: Identity {
         /// Who runs the crawl, as the bot page names them: a person or an organization.
         operator: String = "", Kind::Text(TextForm::Line);
         /// What the crawl is for and what becomes of the pages, in a sentence or two, for the bot page and bot.json.
         purpose: String = "", Kind::Text(TextForm::Line);
-        /// Addresses that the crawl comes from, for the bot page and addresses.json; none: it says that there are no fixed ones.
+        /// Addresses that the crawl comes from, for the bot page and addresses.json; none: there are no fixed ones.
         addresses: Vec<String> = "[]", Kind::Networks;
         /// The private key that requests are signed with (Ed25519, PEM or JWK); "": nothing is signed.
         /// `ringcrawl identity keygen FILE` makes one. A file that others than its owner can read is refused.
         signing_key: SigningSecret = "", Kind::SigningKey;
-        /// Where the public keys are, as Signature-Agent tells: a URL of the file that `ringcrawl identity` writes.
+        /// Where the public keys are, named in Signature-Agent: the URL of the file that `ringcrawl identity` writes.
         directory_url: String = "", Kind::Text(TextForm::SecureAddress);
         /// How Signature-Agent is written. The draft says dictionary; string is what Cloudflare documents.
         signature_agent_form: SignatureAgentForm = "dictionary", Kind::Choice(SignatureAgentForm::CHOICES);
-        /// How long a signature is valid; after half of it there is a new one.
-        /// Whoever sees one can repeat it to the same host until then; at most a day is recommended. It costs some 8 µs of CPU time.
+        /// How long a signature is valid; ringcrawl makes a new one after half of that.
+        /// Anyone who sees a signature can reuse it for the same host until then; at most a day is recommended. It costs about 8 µs of CPU time.
         signature_lifetime: Duration = "1h", time("1m", "24h");
         /// Which requests are signed.
-        /// In clear everybody on the way can take the signature, and it holds for the https pages of the host, too.
+        /// Over http, everyone on the path can copy the signature, and it is valid for the host's https pages too.
         sign: SignedRequests = "https", Kind::Choice(SignedRequests::CHOICES);
-        /// Bytes of signatures in memory, all shards together: about 260 for each host. Further hosts' are signed anew.
+        /// Bytes of signatures in memory, all shards together: about 260 for each host. Further hosts are signed each time.
         ram_bytes_max: u64 = "64MiB", size("0B", "16TiB");
     }
 
@@ -172,21 +172,21 @@ tables! {
         shards: u32 = "0", Kind::Number(0, SHARDS_MAX as i64);
         /// Memory of the process, which its shards share equally; "0B": three quarters of what the machine, the control group
         /// (MemoryMax=) or the limit of address space allows.
-        /// Whatever strangers send, the crawl keeps within it. Other limits are lowered to what it holds, as is told at the start.
+        /// The crawl stays within it, whatever servers send. Other limits are lowered to fit; the start prints this.
         ram_bytes_max: u64 = "0B", size("0B", "16TiB");
         /// Seeds every random choice; 0: drawn when a new crawl starts and kept in its directory.
-        /// The same number on the same web repeats a crawl's order, which helps to find faults.
+        /// The same number on the same web repeats a crawl's order, which helps debugging.
         rng_seed: u64 = "0", Kind::Number(0, i64::MAX);
         /// Rounds: each is a crawl of the sites or hosts of all seeds (scope.follow), and the links that leave it are seeds of the next.
-        /// With 2 or more scope.follow cannot be "all". A crawl that was stopped goes on in its round; see docs/SEEDS.md.
+        /// With 2 or more, scope.follow cannot be "all". A stopped crawl continues in its round; see docs/SEEDS.md.
         rounds: u32 = "1", Kind::Number(1, 1_000);
         /// Stop after this many stored pages; 0: no limit.
         pages_max: u64 = "0", Kind::Number(0, i64::MAX);
-        /// Bytes a second that responses may bring in the mean, all shards together; "0B": any number.
-        /// Each shard has an equal share. TLS, TCP and name servers come on top: some five hundredths.
+        /// Bytes a second that responses may bring on average, all shards together; "0B": no limit.
+        /// Each shard has an equal share. TLS, TCP and name servers add about 5 %.
         bandwidth_max: u64 = "0B", size("0B", "1TiB");
         /// Hours of the day (UTC) in which fetches may begin; empty: all.
-        /// Outside of them what is under way ends, and nothing is lost.
+        /// Outside these hours fetches in flight end, and nothing is lost.
         hours: Option<Hours> = "", Kind::Text(TextForm::Hours);
         /// Stop after this time; "0s": no limit.
         time_max: Duration = "0s", time("0s", "87600h");
@@ -194,7 +194,7 @@ tables! {
 
     /// Where the crawl begins; the seeds themselves are arguments, and files of --seeds.
     seeds: Seeds {
-        /// What becomes of a list of seeds with lines that are none, and of seeds that are out of scope.
+        /// What to do with lines of a list that are not seeds, and with seeds that are out of scope.
         errors: SeedErrors = "refuse", Kind::Choice(SeedErrors::CHOICES);
     }
 
@@ -203,38 +203,38 @@ tables! {
         /// Everything, the seeds' sites, or the seeds' hosts.
         follow: Follow = "all", Kind::Choice(Follow::CHOICES);
         /// Most links followed from a seed.
-        /// Ends traps that go ever deeper. Heritrix stops at 20, which loses parts of large sites. No more than 255 are counted:
-        /// 255 is no limit.
+        /// Ends traps that get deeper and deeper. Heritrix stops at 20, which loses parts of large sites. At most 255 are counted:
+        /// 255 means no limit.
         depth_max: u16 = "100", Kind::Number(0, 255);
         /// Most redirects followed in a row.
-        /// Servers may redirect forever; browsers stop at 20 (Fetch standard, HTTP-redirect fetch). To what a page embeds no more than 9
+        /// Servers may redirect forever; browsers stop at 20 (Fetch standard, HTTP-redirect fetch). For embeds at most 9
         /// are followed.
         redirects_max: u16 = "20", Kind::Number(0, 20);
         /// Longest URL followed, in bytes.
         /// Longer URLs are mostly session state and traps; servers need only accept 8,000 bytes (RFC 9110 section 4.1).
         url_bytes_max: usize = "2KiB", size("64B", "64KiB");
         /// Whether URLs at ports of other protocols (Fetch standard, port blocking) and of data stores and the like are crawled.
-        /// A link may name any port of anybody's machine.
+        /// A link may name any port of any machine.
         bad_ports: BadPorts = "deny", Kind::Choice(BadPorts::CHOICES);
         /// A file of rules that say which URLs are queued, fetched, looked through and stored; see docs/SCOPE.md.
-        /// What no rule matches is decided by follow.
+        /// If no rule matches, follow decides.
         rules: String = "", Kind::Text(TextForm::File);
-        /// Block lists: hosts, .suffixes, URLs, beginnings of URLs and ranges of addresses that are never asked, one a line; also
-        /// hosts files, and packed by gzip. An entry takes some 30 bytes of memory besides crawl.ram_bytes_max, and 50 more while
+        /// Block lists: hosts, .suffixes, URLs, URL prefixes and address ranges that are never requested, one a line; also
+        /// hosts files, also packed with gzip. An entry takes about 30 bytes of memory in addition to crawl.ram_bytes_max, and 50 more while
         /// lists are read again.
         block: Vec<PathBuf> = "[]", Kind::Files;
         /// Memory that entries may take while they are read; lists with more are refused. A small file that is packed may unpack to any
         /// length.
         block_ram_bytes_max: usize = "1GiB", size("1MiB", "1TiB");
-        /// What becomes of a list with lines that cannot be read.
+        /// What to do with a list that has unreadable lines.
         block_errors: BlockErrors = "refuse", Kind::Choice(BlockErrors::CHOICES);
-        /// What becomes of rules or a list that have lost more than half of their entries when they are read again.
-        /// A file that is being written looks like that, and what it does not block would be asked.
+        /// What to do with rules or a list that have lost more than half of their entries at a reload.
+        /// A file that is being written looks like that, and URLs that it does not block yet would be requested.
         halved: Halved = "hold", Kind::Choice(Halved::CHOICES);
     }
 
     /// What a host and a site (registrable domain) may cost; seeds may have options of their own, see docs/SEEDS.md.
-    /// URLs beyond it end as over-budget, without a request; --retry-failed asks for them under a larger one.
+    /// URLs beyond it end as over-budget, without a request; --retry-failed retries them under a larger budget.
     budget: Budget {
         /// Pages of a host: responses of status 2xx; 0: no bound.
         host_pages_max: u32 = "0", Kind::Number(0, 4_294_967_295);
@@ -249,53 +249,53 @@ tables! {
         /// Time since the first request to a site.
         site_time_max: Duration = "0s", time("0s", "87600h");
         /// Pages that a site has before URLs of others, plus those that site_pages_per_linking_site adds; its further ones wait behind
-        /// all others. No site of a seed is held to it.
-        /// A spam site has endless pages, each as good as new, and few link to it.
+        /// all others. Sites of seeds are exempt.
+        /// A spam site has endless new pages, and few sites link to it.
         site_pages_free: u32 = "10_000", Kind::Number(0, 4_294_967_295);
         /// Additional pages for each other site that links to it; 0 turns allowances off. Only where a site is on one shard.
         site_pages_per_linking_site: u32 = "1_000", Kind::Number(0, 4_294_967_295);
         /// Bytes of what hosts and sites have cost, and of which sites link to them, all shards together: 80 for each.
-        /// Those that find no room have no budget, but for seeds' own; budget_uncounted in the summary tells of it.
+        /// Sites without room have no budget, except for their seeds' own; budget_uncounted in the summary counts them.
         ram_bytes_max: u64 = "256MiB", size("0B", "16TiB");
     }
 
     /// How URLs are assigned to shards.
     partition: Partition {
-        /// What says which shard a URL belongs to. All but "host-hash", "url-hash" and "vector" keep a site on one shard, and so
+        /// Decides which shard a URL belongs to. All but "host-hash", "url-hash" and "vector" keep a site on one shard, and so
         /// more links local; "host-hash" spreads a few large sites over all CPUs, "url-hash" even one host. "dynamic" gives a site to the
         /// shard with the least to do when it is first seen, with exchange.mode = "exchange" or "firewall".
         /// Fixed for a crawl, with what the other keys here say of it.
         by: PartitionBy = "site-hash", Kind::Choice(PartitionBy::CHOICES);
-        /// The assignment for "vector": plain, or packed by gzip or zstd. Links that it does not have are followed by the shard that finds
+        /// The assignment for "vector": plain, or packed with gzip or zstd. A link that is not in it is followed by the shard that finds
         /// them, so two shards may fetch the same page. The crawl has the assignment's number of shards.
         vector: String = "", Kind::Text(TextForm::File);
         /// Bytes of memory for it, once for all shards, some 20 for a line; for "dynamic", 8 to 16 for a site, taken when the first one
         /// comes; and for sites that were moved, some 120 for each that is looked at, the larger ones first.
         ram_bytes_max: u64 = "64MiB", size("1KiB", "512GiB");
         /// Groups of top-level domains for "hierarchical", with a bar between them. All others are one more group, and each group
-        /// has as many shards as another.
+        /// has the same number of shards.
         domains: Arc<Hierarchy> = "com | net", Kind::Text(TextForm::Domains);
         /// Points of each shard on the circle of "consistent": its load differs from the mean by some 1 / √replicas.
         replicas: u16 = "128", Kind::Number(1, 4_096);
-        /// What becomes of sites on a shard that has far more waiting URLs than others.
-        /// To move them the crawl drains, writes its logs anew (about a second for a million URLs), and goes on: a pause of as long as the
-        /// slowest fetch in flight. As after any restart, each host's robots.txt is then fetched once more, and what was kept in memory
-        /// alone is learned anew, also where little would be gained and no site moves. A shard without room for URLs gets no site.
+        /// What to do with sites on a shard that has far more waiting URLs than others.
+        /// To move them the crawl drains, rewrites its logs (about a second for a million URLs), and continues: a pause as long as the
+        /// slowest fetch in flight. As after any restart, each host's robots.txt is then fetched again, and what was kept only in memory
+        /// is learned again, even if no site moves. A shard without room for URLs gets no site.
         /// Only with exchange.mode = "exchange", and where a rule has a site on one shard.
         balance: Balance = "off", Kind::Choice(Balance::CHOICES);
-        /// Sites are moved from a shard that has so many percent of the mean of waiting URLs; less than 100 a shard.
+        /// Sites move from a shard that has this many percent of the mean of waiting URLs; below 100 a shard.
         balance_above: u32 = "150", Kind::Number(105, 100_000);
-        /// And so many more than the mean: a few would be fetched sooner than moved.
+        /// And this many more than the mean: a few would be fetched sooner than moved.
         balance_urls_min: u64 = "100_000", Kind::Number(1, i64::MAX);
-        /// Between one such pause and the next; twice as long after one that helped little, and so on.
+        /// Time between two such pauses; doubled after each one that helped little.
         balance_interval: Duration = "1h", time("1s", "720h");
     }
 
     /// Delays and retries.
     politeness: Politeness {
         /// From the end of one request to a host to the start of the next.
-        /// BUbiNG warns that less than 1s will disturb people. "0s" is for your own servers. The delays below hold for each
-        /// host, too: with one shorter than site_delay a host is asked as often as its site.
+        /// BUbiNG warns that less than 1s will disturb people. "0s" is for your own servers. The delays below also apply to each
+        /// host: with one shorter than site_delay, a host is requested as often as its site.
         host_delay: Duration = "1s", time("0s", "24h");
         /// The same for a site (registrable domain), across hosts and shards.
         /// A site with a thousand hosts is mostly one operator's, and often one machine's behind many addresses.
@@ -306,29 +306,29 @@ tables! {
         /// The same for each of an operator's group's slots, across hosts and shards: see group_slots and operators.
         /// A CDN can bear a lot, and takes a crawler that asks thousands of its sites at once for an attack.
         group_delay: Duration = "100ms", time("0s", "24h");
-        /// Requests to one operator's group at once: each site belongs to one of so many slots.
+        /// Requests to one operator's group at once: each site belongs to one of these slots.
         /// With responses of 100 ms, 256 slots and the default delay let 1,280 requests a second to one operator.
         group_slots: u32 = "256", Kind::Number(1, 65_536);
         /// Files with further operators: a line each of a name and an address range, or a dot and a suffix of the names that hosts
         /// are aliases of (CNAME).
         /// Built in by address ranges: automattic, cloudflare, fastly, github, imperva, shopify, squarespace, sucuri, vercel, weebly.
         /// By aliases alone, so without hosts that are none: akamai, azure, bunny, cloudfront, gcore, google, herokudns, netlify,
-        /// stackpath, tumblr, wix. The machines that clouds and hosters let are in no group.
+        /// stackpath, tumblr, wix. Machines rented from clouds and hosting companies are in no group.
         operators: OperatorFiles = "[]", Kind::Files;
-        /// Until it has answered twice, a new host has so many times its delay; 1: it has its delay from the start.
-        /// Nobody knows yet what it can bear.
+        /// A new host gets this many times its delay until it has answered twice; 1: its normal delay.
+        /// Its capacity is not known yet.
         slow_start: u32 = "2", Kind::Number(1, 64);
-        /// After a response a host is left alone for so many times as long as that took, if that is longer than its delay; 0: not.
-        /// Who answers slowly has much to do. Heritrix takes five times. A host_delay of 0s, or one of a host's line, is 0s all the same.
+        /// After a response a host rests for this many times the response time, if that is longer than its delay; 0: off.
+        /// A slow server is a busy one. Heritrix uses a factor of five. A host_delay of 0s, also in a host's line, stays 0s.
         response_factor: u32 = "2", Kind::Number(0, 100);
-        /// That is at most so long.
+        /// Upper bound on that rest.
         response_delay_max: Duration = "30s", time("0s", "24h");
         /// Crawl-delay in robots.txt is obeyed up to this.
         /// Some files ask for a day; such a host would never be finished.
         crawl_delay_max: Duration = "60s", time("0s", "24h");
-        /// What becomes of URLs whose robots.txt asks for a longer Crawl-delay.
-        /// A request a minute disturbs nobody, no standard knows Crawl-delay, and who wants no crawler can say so: hence "cap".
-        /// With "skip" nobody is asked sooner than he wished, and the URLs end as crawl-delay-too-long.
+        /// What to do with URLs whose robots.txt asks for a longer Crawl-delay.
+        /// A request a minute loads no server, no standard defines Crawl-delay, and a site can exclude crawlers: hence "cap".
+        /// With "skip" no host gets a request sooner than it asks, and the URLs end as crawl-delay-too-long.
         crawl_delay_above: CrawlDelayAbove = "cap", Kind::Choice(CrawlDelayAbove::CHOICES);
         /// Retries of one URL after transient failures.
         retries_max: u8 = "4", Kind::Number(0, 100);
@@ -337,47 +337,47 @@ tables! {
         retry_delay: Duration = "10s", time("0s", "24h");
         /// Failures in a row after which all that is queued for an origin (scheme, host and port) is given up.
         /// A port that never answered has three tries while another origin of its host works. 429 and 503 for
-        /// different URLs in a row cost none a try, until so many have come over six hours: then the host is given up, too.
+        /// different URLs in a row cost no URL a try, until this many have come over six hours: then the host is given up too.
         host_failures_max: u32 = "20", Kind::Number(1, 1_000_000);
         /// Retry-After is obeyed up to this (RFC 9110 section 10.2.3).
         retry_after_max: Duration = "24h", time("0s", "720h");
-        /// After 429 or 503 without Retry-After a host rests for retry_delay. Each for another URL than the last one, up to 64 other
-        /// responses after it, doubles this rest, up to backoff_max, and the host's delay; 16 without a complaint take one doubling back.
+        /// After a 429 or 503 without Retry-After a host rests for retry_delay. One for another URL within 64
+        /// responses doubles that rest, up to backoff_max, and the host's delay. Every 16 clean responses halve them again.
         backoff_max: Duration = "1h", time("0s", "24h");
-        /// What is agreed with the owner of single hosts, a table for each; for a host the first that matches holds.
+        /// Agreements with owners of single hosts, a table for each. The first one that matches a host applies.
         /// match: www.example.org; .example.org, for it and all below it; or *.example.org, for those below it.
         /// mine: true for your own hosts. They have a delay of 0s and a concurrency of 8 from the start, unless the line says otherwise.
-        /// Slow responses make no delay. The delays of sites, addresses and operators do not apply to them, nor does
-        /// fetch.private_addresses, unless it is "loopback-only". Their robots.txt, with Crawl-delay, and their 429 and 503 hold as for any host.
-        /// delay: in place of host_delay. A longer Crawl-delay and rests after complaints or slow responses hold all the same.
-        /// hours: of the day, in UTC, in which the host is asked; in all others it waits.
-        /// concurrency: requests at once, 1 to 64, of a host that has answered twice and not complained since. What is said of its site and
-        /// address then holds for all of them as for one request. With more than 1 slow responses make no longer delay.
+        /// Slow responses add no delay. The delays of sites, addresses and operators do not apply to them, nor does
+        /// fetch.private_addresses, unless it is "loopback-only". robots.txt, Crawl-delay, 429 and 503 apply as for any host.
+        /// delay: instead of host_delay. A longer Crawl-delay, and rests after 429, 503 or slow responses, still apply.
+        /// hours: of the day, in UTC, in which the host may be requested.
+        /// concurrency: requests at once, 1 to 64, to a host that has answered twice, without a 429 or 503 since. The delays of its site and
+        /// address then treat them as one request. Above 1, slow responses do not lengthen the delay.
         host: HostLines = "[]", Kind::HostLines;
     }
 
-    /// How often URLs are tried again and when, by what went wrong. Each key takes a table of tries, delay before the first, factor by
-    /// which each wait is longer than the one before, and delay_max. What it leaves out is as politeness.retries_max and retry_delay have
-    /// it for all classes, with a factor of 2 and waits of a day at most. What will not pass is never tried
-    /// again: certificates, versions, a name that does not exist. Origins that fail in a row rest besides, and so do hosts that complain.
+    /// How often and when URLs are retried, by cause. Each key takes a table of tries, delay before the first retry, factor by
+    /// which each wait grows, and delay_max. Omitted values follow politeness.retries_max and retry_delay
+    /// for all classes, with a factor of 2 and waits of at most a day. Permanent failures are never retried
+    /// again: certificates, versions, a name that does not exist. Origins that fail in a row also rest, and so do hosts that answer 429 or 503.
     retry: Retry {
-        /// No name server told of the name: an error, or silence.
-        /// Waits that grow leave name servers in trouble alone.
+        /// No name server resolved the name: an error, or no answer.
+        /// Growing waits give name servers time to recover.
         name: RetryRule = "{}", Kind::Retry;
         /// No connection: refused, unreachable, no answer.
-        /// A server that starts again is back within minutes; a machine that is gone stays so, and costs a connection for each try.
+        /// A restarting server is back within minutes; a machine that is gone costs a connection for each try.
         connect: RetryRule = "{}", Kind::Retry;
-        /// A handshake that broke, or took too long, for another reason than those that will not pass.
-        /// Load balancers fail so for a moment; what is configured wrongly fails each time.
+        /// A handshake that broke or took too long, except for permanent reasons.
+        /// Load balancers fail like this for a moment; a wrong configuration fails each time.
         tls: RetryRule = "{}", Kind::Retry;
-        /// The connection broke before a response, or none came in time. What was cut later is kept, and not tried again.
-        /// A reset is mostly over at once; a page that takes too long often does so again.
+        /// The connection broke before a response, or no response came in time. A response that was cut later is kept and not retried.
+        /// A reset mostly passes at once; a page that takes too long often does so again.
         transfer: RetryRule = "{}", Kind::Retry;
         /// 500, 502 and 504.
-        /// Many come of a deployment, which takes minutes; some pages fail for ever.
+        /// Many come from a deployment, which takes minutes; some pages fail forever.
         server: RetryRule = "{}", Kind::Retry;
-        /// 429 and 503, which cost no URL its tries while a host complains of everything.
-        /// The host rests in any case, for as long as Retry-After or its back-off says, and no URL is tried before.
+        /// 429 and 503, which cost no URL its tries while a host answers everything with them.
+        /// The host rests in any case for as long as Retry-After or its back-off says, and no URL is retried before.
         overload: RetryRule = "{}", Kind::Retry;
     }
 
@@ -390,9 +390,9 @@ tables! {
         /// At most 24 hours, unless the file is unreachable (RFC 9309 section 2.4).
         ttl: Duration = "24h", time("1m", "24h");
         /// Shorter times that a response states (Cache-Control, Expires) count as this; robots.ttl wins where it is shorter.
-        /// Many servers state no time at all for what hardly ever changes; an hour is a request in 3,600 at the default delay.
+        /// Many servers state no time for a file that hardly changes; at the default delay an hour is one request in 3,600.
         ttl_min: Duration = "1h", time("1m", "24h");
-        /// How long rules are used past their time while robots.txt cannot be had; then everything is forbidden.
+        /// How long rules stay valid past their time while robots.txt is unavailable; then everything is forbidden.
         /// Rules that were good yesterday are the best guess while a server is down (RFC 9309 section 2.3.1.4).
         stale_max: Duration = "24h", time("0s", "720h");
         /// How long after a failure robots.txt is fetched again.
@@ -416,15 +416,15 @@ tables! {
         hosts: BTreeMap<String, Vec<IpAddr>> = "{}", Kind::Hosts;
         /// One lookup, all retries included.
         timeout: Duration = "5s", time("10ms", "5m");
-        /// Lookups in flight per shard, besides the fetches.
+        /// Lookups in flight per shard, in addition to fetches.
         /// Resolvers drop queries that come faster than they can answer.
         in_flight_max: usize = "256", Kind::Number(1, 65_536);
         /// Which address families are looked up and tried, and in which order.
         /// Nearly every host has IPv4, and not every machine can reach IPv6. The second family is looked up only if the
-        /// first has no address, none that connects, or no server that tells of it.
+        /// first has no address, none that connects, or no server that resolves it.
         families: Families = "ipv4-first", Kind::Choice(Families::CHOICES);
         /// Queries a second, all shards together; 0: no cap.
-        /// Keeps the crawl from burdening a resolver that others use, too.
+        /// Protects a resolver that others use too.
         rate_max: u32 = "0", Kind::Number(0, 10_000_000);
         /// Answers are used at least this long.
         /// Without it, a name with a TTL of seconds would be looked up for every page.
@@ -446,7 +446,7 @@ tables! {
         /// From the first SYN to the established connection.
         /// Linux repeats the SYN after 1, 3 and 7 seconds, so 10 s allow three repeats.
         connect_timeout: Duration = "10s", time("10ms", "5m");
-        /// How long an address has to connect before a further address of the host is tried beside it.
+        /// How long an address has to connect before another address of the host is tried in parallel.
         /// RFC 8305 section 5 recommends 250 ms and never less than 100.
         attempt_delay: Duration = "250ms", time("100ms", "5m");
         /// The TLS handshake.
@@ -476,8 +476,8 @@ tables! {
         /// How many times content decoding may enlarge a body; the rest is cut and marked. 1 MiB is always allowed.
         /// Ends a bomb before it costs body_bytes_max. Pages compress to a tenth; Apache's mod_deflate limits the same.
         decode_ratio_max: usize = "200", Kind::Number(10, 1_000_000);
-        /// A response of at most so many bytes, and four times as many after decoding, is read in its shard's own turn.
-        /// A longer one is read by a second thread of the shard, and holds up no other. The worst 128 KiB take 10 ms.
+        /// A response of at most this many bytes, and four times as many after decoding, is read in its shard's own turn.
+        /// A longer one is read by a second thread of the shard, without delaying others. The worst 128 KiB take 10 ms.
         short_bytes_max: usize = "128KiB", size("0B", "1GiB");
         /// Fetches in flight per shard.
         in_flight_max: usize = "1024", Kind::Number(1, 65_536);
@@ -489,7 +489,7 @@ tables! {
         idle_timeout: Duration = "15s", time("0s", "1h");
         /// Whether the crawl may connect to private, link-local, loopback and other special addresses.
         /// A link to 169.254.169.254 must not read your cloud's secrets. "deny" also forbids what an interface of this machine
-        /// has for an address, looked at each minute.
+        /// has as an address, checked each minute.
         private_addresses: PrivateAddresses = "deny", Kind::Choice(PrivateAddresses::CHOICES);
         /// Addresses of this machine that connections come from, in turn, each for peers of its family.
         /// None: the system chooses. One address has some 28,000 ports for all connections to one peer.
@@ -504,11 +504,11 @@ tables! {
         send_buffer_bytes: u32 = "0B", size("0B", "64MiB");
     }
 
-    /// When our own network is down: fetching pauses, nothing is given up, and the crawl goes on by itself afterwards.
+    /// When our own network is down: fetching pauses, nothing is given up, and the crawl continues by itself afterwards.
     outage: Outage {
-        /// Sites that are looked at: those asked last.
-        /// Where fewer than sites_failed of those asked in the last hold_max are alive, the name servers and the default
-        /// route are looked at instead.
+        /// Number of sites considered: those requested last.
+        /// If fewer than sites_failed of those requested in the last hold_max are alive, the name servers and the default
+        /// route are checked instead.
         sites: usize = "16", Kind::Number(8, 1_000);
         /// If this many of them fail, and at least half of these answered before, the network is down.
         sites_failed: usize = "14", Kind::Number(4, 1_000);
@@ -526,14 +526,14 @@ tables! {
         /// Its address; "": no proxy. Its name is looked up once, at the start.
         /// An HTTP proxy gets http pages by absolute URL and https pages by CONNECT (RFC 9112 section 3.2).
         url: Secret = "", Kind::Proxy;
-        /// Who looks up the names of the web's hosts.
+        /// Where the names of hosts are looked up: here or by the proxy.
         names: ProxyNames = "here", Kind::Choice(ProxyNames::CHOICES);
     }
 
-    /// What requests carry besides the URL.
+    /// What requests carry in addition to the URL.
     http: Http {
         /// Accept of requests for pages: which media types are wanted, the best with the highest q (RFC 9110 section 12.5.1).
-        /// Some servers have a page as text/markdown, too; links are found in HTML. A robots.txt is asked for as ever.
+        /// Some servers also have a page as text/markdown; links are found in HTML. It does not change requests for robots.txt.
         accept: String = "text/html,application/xhtml+xml,*/*;q=0.8", Kind::Text(TextForm::Accept);
         /// User name and password for Basic authentication, by origin: scheme, host and port.
         /// Sent only to that origin, even when a redirect leads elsewhere, and never stored. A crawl's directory keeps
@@ -557,7 +557,7 @@ tables! {
     tls: Tls {
         /// What a certificate error means.
         certificates: Certificates = "verify", Kind::Choice(Certificates::CHOICES);
-        /// PEM files with further roots, besides Mozilla's, which are built in.
+        /// PEM files with further roots, in addition to Mozilla's, which are built in.
         ca_files: Vec<PathBuf> = "[]", Kind::Files;
         /// Hosts whose TLS sessions are kept per shard, to be resumed; 0: none.
         /// Each keeps its newest two tickets with their certificates: 5 KB with small certificates, 64 KiB at worst.
@@ -570,59 +570,59 @@ tables! {
 
     /// Link extraction.
     links: Links {
-        /// Links taken from one page, each URL once; more are dropped, and told with the page.
+        /// Links taken from one page, each URL once; more are dropped, and reported with the page.
         page_links_max: usize = "10000", Kind::Number(0, 1_000_000);
         /// Bytes of the URLs that one page may link to, each counted once; more are counted and dropped.
         /// A long base and ten thousand short references make 20 MB of 24 KB.
         page_link_bytes_max: usize = "1MiB", size("64KiB", "1GiB");
-        /// The same as a multiple of the bytes that came for the page; what stays below 64 KiB is free of it.
+        /// The same as a multiple of the bytes received for the page; 64 KiB are always allowed.
         /// Relative references and compression make links longer than the page, but not by much.
         page_link_ratio_max: usize = "8", Kind::Number(1, 1_000_000);
         /// Which documents are searched for links.
         /// Feeds and sitemaps name pages that no page links to yet.
         documents: Documents = "all", Kind::Choice(Documents::CHOICES);
-        /// Which sitemaps are fetched, besides those that a page links to.
+        /// Which sitemaps are fetched, in addition to those that a page links to.
         /// Sitemaps make a crawl broader: most list all pages of a site, however far from a seed.
         sitemaps: Sitemaps = "off", Kind::Choice(Sitemaps::CHOICES);
-        /// Entries taken from one sitemap, if sitemaps is not "off"; more are counted and dropped. A page's limits hold otherwise.
+        /// Entries taken from one sitemap, if sitemaps is not "off"; more are counted and dropped. Otherwise the limits of a page apply.
         /// A sitemap may have 50,000 (sitemaps.org protocol).
         sitemap_links_max: usize = "50000", Kind::Number(0, 1_000_000);
         /// Bytes of the URLs that one sitemap may list, if sitemaps is not "off"; more are counted and dropped.
         /// 50,000 of 80 bytes. Bodies have their own limits: fetch.body_wire_bytes_max cuts longer sitemaps that are not compressed.
         sitemap_link_bytes_max: usize = "4MiB", size("64KiB", "1GiB");
-        /// Sitemap indexes inside one another, redirects on the way counted with them; sitemaps in more of them are not fetched.
+        /// Nested sitemap indexes, redirects included; sitemaps nested deeper are not fetched.
         /// The protocol allows one; a few sites have two. As each is fetched once, circles end by themselves.
         sitemap_nesting_max: u16 = "4", Kind::Number(1, 20);
-        /// What becomes of links with rel=nofollow, ugc or sponsored, and of all links of a page that says nofollow.
-        /// Sites give it to endless calendars and logins, but also to the only way to good pages.
+        /// What to do with links with rel=nofollow, ugc or sponsored, and with all links of a page that says nofollow.
+        /// Sites use it for endless calendars and logins, but also for the only path to good pages.
         nofollow: AdvisedAgainst = "last", Kind::Choice(AdvisedAgainst::CHOICES);
-        /// What becomes of the links of a page that says noindex.
+        /// What to do with the links of a page that says noindex.
         from_noindex: AdvisedAgainst = "last", Kind::Choice(AdvisedAgainst::CHOICES);
-        /// Which other formats of a page are followed, that it names by rel=alternate with a type which is no page's.
-        /// Posts of a blog name their comments' feed, their JSON and how to embed them, twice: half of all requests, for nothing new.
+        /// Which other formats of a page are followed: those that it names by rel=alternate with a type other than a page's.
+        /// Blog posts name their comments' feed, their JSON and two embed formats: half of all requests, for nothing new.
         alternates: Alternates = "feeds", Kind::Choice(Alternates::CHOICES);
-        /// What is fetched of what pages embed: images with srcset, style sheets, icons and scripts; not what style sheets name.
-        /// Without it pages look bare in a replay. 1,500 real pages embed 46 in the mean, 15 of them off-site, many of which pages share;
+        /// Which embeds are fetched: images with srcset, style sheets, icons and scripts; never what style sheets load.
+        /// Without them pages look bare in a replay. 1,500 real pages embed 46 on average, 15 of them off-site; pages share many of them;
         /// each counts as a page.
         embeds: Embeds = "off", Kind::Choice(Embeds::CHOICES);
-        /// What becomes of links that leave the seeds' sites or hosts (scope.follow). With crawl.rounds they are always listed.
+        /// What to do with links that leave the seeds' sites or hosts (scope.follow). With crawl.rounds they are always listed.
         external: ExternalLinks = "count", Kind::Choice(ExternalLinks::CHOICES);
     }
 
-    /// Pages without end that are not worth their fetch.
+    /// Endless pages that are not worth fetching.
     traps: Traps {
         /// Which kinds of a host's URLs have fewer turns because pages like theirs brought nothing new: a quarter, or a sixteenth.
         /// Nothing is dropped.
         /// A broad crawl without it spends more than half of its requests on calendars, histories and sorted lists.
         detect: TrapDetection = "yield", Kind::Choice(TrapDetection::CHOICES);
-        /// Bytes of what is known of hosts' pages, all shards together: some kilobytes a host of more than one page, up to 200 KiB.
-        /// Of hosts beyond that nothing is known.
+        /// Bytes of what is known about hosts' pages, all shards together: a few kilobytes for a host with more than one page, at most 200 KiB.
+        /// Beyond that, nothing is known about further hosts.
         ram_bytes_max: u64 = "256MiB", size("0B", "16TiB");
     }
 
     /// URLs between shards.
     exchange: Exchange {
-        /// What becomes of links to URLs of other shards (Cho and Garcia-Molina, "Parallel Crawlers", 2002). Fixed for a crawl.
+        /// What to do with links to URLs of other shards (Cho and Garcia-Molina, "Parallel Crawlers", 2002). Fixed for a crawl.
         mode: ExchangeMode = "exchange", Kind::Choice(ExchangeMode::CHOICES);
         /// Largest size of the ring from one shard to another.
         /// There are shards × (shards − 1) rings; rings_bytes_max bounds them together.
@@ -641,15 +641,15 @@ tables! {
         recent_urls: usize = "65_536", Kind::Number(0, 1 << 30);
         /// A list of URLs that an earlier crawl found many links to, as `ringcrawl-lab plan --most-linked` writes it: a shard sends each once.
         replicated: String = "", Kind::Text(TextForm::File);
-        /// So many of them, those with the most links; 8 bytes each, once for all shards.
+        /// At most this many, those with the most links; 8 bytes each, once for all shards.
         replicated_max: usize = "10_000", Kind::Number(1, 10_000_000);
     }
 
-    /// URLs already found, and which count as duplicates.
+    /// URLs already found, and which of them count as duplicates.
     visited: Visited {
         /// URLs remembered by all shards together; further ones are set aside on disk.
         /// Each costs 10 to 15 bytes of memory, so this bounds the largest table of the process.
-        /// A site (registrable domain) gets at most 15 times what is left, so a sixteenth stays for others.
+        /// A site (registrable domain) gets at most 15 times what is free, so a sixteenth stays for others.
         urls_max: u64 = "100_000_000", Kind::Number(1_000, 1_000_000_000_000);
         /// URLs that differ in a session id: PHPSESSID=, ;jsessionid= and the like, with a value that looks like one.
         /// Without this, servers that put one into every link are endless. A URL is always fetched as it was found.
@@ -657,7 +657,7 @@ tables! {
         /// URLs that differ in the parameters of tracking_parameters.
         /// Mails and advertisements mark their links, and each mark makes another URL of the same page.
         tracking: Difference = "count", Kind::Choice(Difference::CHOICES);
-        /// Names of those parameters, in any letter case; NAME* matches every name that begins so.
+        /// Names of those parameters, in any case; NAME* matches every name with this prefix.
         /// The defaults come from mails and advertisements; no page depends on them. Used if tracking is "ignore".
         tracking_parameters: Vec<String> = "utm_*,gclid,gbraid,wbraid,dclid,fbclid,msclkid,yclid,igshid,mc_cid,mc_eid", Kind::Names;
         /// URLs that have the same parameters in another order.
@@ -676,10 +676,10 @@ tables! {
         host_head_urls: usize = "64", Kind::Number(1, 65_536);
         /// Hosts in memory, all shards together; URLs of further hosts wait on disk until a host has no more URLs.
         /// Each host costs about a kilobyte. A host that was forgotten starts over, with its robots.txt first.
-        /// A site (registrable domain) gets at most three times the places that are free, so a quarter stays for others.
+        /// A site (registrable domain) gets at most three times what is free, so a quarter stays for others.
         hosts_max: u64 = "4_000_000", Kind::Number(1_000, 1_000_000_000);
-        /// Which of the URLs that wait for a host comes next. What an order puts first has to wait for its host's delays all the same,
-        /// and kinds whose weight is lowered have fewer turns. It may change when a crawl goes on. See docs/ORDERS.md.
+        /// Which of the URLs that wait for a host comes next. Host delays apply in every order,
+        /// and kinds with a lowered weight get fewer turns. It may change when a crawl continues. See docs/ORDERS.md.
         order: UrlOrder = "breadth-first", Kind::Choice(UrlOrder::CHOICES);
         /// A file of ranks, as ringcrawl-lab plan --pagerank writes it: a line each of a number, a tab and a URL, the higher the better;
         /// also packed by gzip or zstd. For "rank".
@@ -687,76 +687,76 @@ tables! {
         /// Bytes for what order goes by, all shards together: 18 for each URL that waits with "backlinks", where links to URLs beyond
         /// that do not count; 8 for each URL of ranks, and 24 while it is read: a longer list is refused.
         order_ram_bytes_max: u64 = "256MiB", size("1MiB", "16TiB");
-        /// After so many pages a shard tells the others of the links to their URLs that it found since; 0: never. For "backlinks".
+        /// A shard reports new links to other shards' URLs after this many pages; 0: never. For "backlinks".
         backlinks_exchange_pages: u32 = "100", Kind::Number(0, 1_000_000_000);
     }
 
-    /// What is written down to go on after an end, a kill or a power cut.
+    /// The log that lets a crawl continue after an end, a kill or a power cut.
     journal: Journal {
-        /// How often what happened is synced to the device; "never" leaves the moment to the kernel.
-        /// A power cut can make so much be fetched again. With "never" it can cost URLs, and a kill still none.
+        /// How often the log is synced to the device; "never" leaves the time to the kernel.
+        /// After a power cut this much may be fetched again. With "never" it may lose URLs; a kill loses none.
         sync_interval: OrNever = "1s", Kind::TimeOrNever(10, 3_600_000);
-        /// Bytes of URLs that other shards have not on their disks yet, all shards together.
+        /// Bytes of URLs that are not yet on the disks of other shards, all shards together.
         /// Nothing is fetched while there are more.
         bytes_max: u64 = "4GiB", size("64MiB", "16TiB");
     }
 
     /// Segments of what was crawled.
     store: Store {
-        /// A segment is closed when it is this long.
+        /// A segment closes when it has this size.
         /// Small enough to move and verify, large enough that there are few.
         segment_bytes_max: u64 = "1GiB", size("1MiB", "1TiB");
         /// Or when its first record is this old; "never": only its length counts.
-        /// Others read what is closed, so this is how long a slow crawl keeps a page to itself: 24 files a day and shard at most.
+        /// Other programs read closed segments, so this is the longest time until a page is available to them: at most 24 files a day and shard.
         segment_age_max: OrNever = "1h", Kind::TimeOrNever(60_000, 2_592_000_000);
         /// Space that a segment takes when it is begun, at most segment_bytes_max; what it did not need it gives back. "0B": none.
-        /// On ext4 its pieces are then larger than 8 MiB, which helps who reads segments from rotating disks, and nobody else.
+        /// On ext4 its extents are then larger than 8 MiB, which helps only when segments are read from rotating disks.
         preallocate: u64 = "0B", size("0B", "1TiB");
-        /// What becomes of a segment in the page cache when it is on the disk.
-        /// "drop" leaves the memory to what is read again; it takes Linux 6.14 and a file system that can, and else says so.
+        /// What to do with a segment in the page cache when it is on disk.
+        /// "drop" leaves the memory to data that is read again; it needs Linux 6.14 and support by the file system, and warns without them.
         page_cache: PageCache = "keep", Kind::Choice(PageCache::CHOICES);
-        /// Folders on other disks, where segments lie: of N folders, shard S has number S modulo N.
-        /// They must be there. The segments folder of a shard is then a link into one. Empty: segments lie in the crawl's directory.
-        /// A shard that has segments goes on where they lie, whatever this says later.
+        /// Directories on other disks for segments: of N directories, shard S uses number S modulo N.
+        /// They must exist. The segments directory of a shard is then a link into one. Empty: segments are in the crawl's directory.
+        /// A shard with segments continues where they are, even if this changes later.
         dirs: Vec<PathBuf> = "[]", Kind::Files;
         /// In which form bodies are stored.
-        /// To store a page as received costs a fraction of the CPU time; what is decoded can be read without any decoder.
+        /// Storing a page as received costs a fraction of the CPU time; decoded pages can be read without a decoder.
         body: StoredBody = "as-received", Kind::Choice(StoredBody::CHOICES);
-        /// How records lie in their files.
-        /// Every tool reads warc.gz; warc.zst is smaller, and read by fewer.
+        /// The format of segments.
+        /// Every tool reads warc.gz; warc.zst is smaller, but fewer tools read it.
         format: SegmentFormat = "warc.zst", Kind::Choice(SegmentFormat::CHOICES);
-        /// What becomes of bodies in no content coding.
+        /// What to do with bodies without a content coding.
         compress_uncoded: CompressUncoded = "level", Kind::Choice(CompressUncoded::CHOICES);
         /// zstd level of what is compressed.
         /// Higher levels save disk but cost CPU time that the shard's fetches need.
         zstd_level: i32 = "1", Kind::Number(-7, 19);
         /// The same of gzip.
         gzip_level: i32 = "1", Kind::Number(1, 12);
-        /// What becomes of a body that is stored already, byte for byte as this one came; of bodies of a kilobyte or more.
+        /// What to do with a body that is already stored, byte for byte; for bodies of a kilobyte or more.
         duplicates: RepeatedBodies = "revisit", Kind::Choice(RepeatedBodies::CHOICES);
-        /// Bytes of what is remembered of bodies that were stored, per shard: about 240 for each. The oldest is forgotten.
+        /// Bytes to remember stored bodies, per shard: about 240 for each. The oldest is forgotten.
         duplicates_bytes_max: usize = "16MiB", size("64KiB", "64GiB");
-        /// Indexes of earlier crawls: CDXJ files, or folders with segments. What did not change since is a revisit of theirs.
+        /// Indexes of earlier crawls: CDXJ files, or directories with segments. An unchanged page becomes a revisit of theirs.
         /// Replay needs their segments, too. Name all of them: a revisit record has no body that another could refer to.
         dedupe_against: Vec<PathBuf> = "[]", Kind::Files;
         /// Bytes of memory for these, all shards together: 48 for each capture while they are read.
         dedupe_bytes_max: u64 = "256MiB", size("1MiB", "16TiB");
-        /// Which records there are besides those of responses, separated by commas: request, metadata (of responses),
+        /// Which records are written in addition to responses, separated by commas: request, metadata (of responses),
         /// failure (metadata of a URL that has no response in the end: why, after how many tries), and dns (which addresses a
         /// host had). "" is none of them.
         records: RecordKinds = "request,metadata,failure,dns", Kind::Text(TextForm::RecordKinds);
-        /// By which digests records name what they hold.
-        /// Tools check SHA-256 and SHA-1. XXH3 costs least, and whoever wants to can make two bodies of one digest: it goes
+        /// The digest algorithm of records.
+        /// Tools check SHA-256 and SHA-1. XXH3 costs least, but anyone can make two bodies with one digest: it goes
         /// only with store.duplicates = "store".
         digest: DigestAlgorithm = "sha-256", Kind::Choice(DigestAlgorithm::CHOICES);
-        /// Whether a page's metadata record gets a fingerprint, of which near duplicates differ in few bits (SimHash).
-        /// No page is dropped for it. It costs some ten microseconds a page.
+        /// Whether a page's metadata record gets a fingerprint (SimHash). Those of near duplicates differ in few bits.
+        /// No page is dropped because of it. It costs about ten microseconds a page.
         simhash: Simhash = "off", Kind::Choice(Simhash::CHOICES);
         /// Media types whose responses are stored, separated by commas; robots.txt always is.
         /// Other responses are fetched, searched for links and counted (not_stored), but no record is written.
         types: MediaRanges = "*/*", Kind::Text(TextForm::MediaTypes);
         /// While less space than this is free on a disk of the crawl, no fetch starts; "0B": fetching never waits for space.
-        /// What is in flight can still be written, and the crawl goes on by itself when there is room again.
+        /// Fetches in flight can still be written, and the crawl continues by itself when there is room again.
         free_bytes_min: u64 = "256MiB", size("0B", "1TiB");
     }
 }

@@ -301,8 +301,8 @@ impl Kind {
                 }
                 (Kind::Networks, Some(text)) if network::read(text).is_none() => {
                     let what = match text.split('/').next().and_then(|first| first.parse::<IpAddr>().ok()) {
-                        Some(_) => "no range of addresses by its first one",
-                        None => "no address and no range of addresses (names of hosts are not looked up)",
+                        Some(_) => "a range must start at its first address",
+                        None => "neither an address nor a range (host names are not looked up)",
                     };
                     faults.push(wrong(format!("{} is {what}", quote(text))));
                 }
@@ -379,7 +379,7 @@ fn read_server(text: &str) -> Option<SocketAddr> {
 
 fn explain(why: Unreadable, shown: &str, units: &str) -> String {
     match why {
-        Unreadable::NotANumber => format!("{shown} is not one whole number with a unit"),
+        Unreadable::NotANumber => format!("{shown} is not a whole number with a unit"),
         Unreadable::NoUnit => format!("{shown} has no unit (one of {units})"),
         Unreadable::UnknownUnit => format!("{shown} has an unknown unit (not one of {units})"),
         Unreadable::TooLarge => format!("{shown} is out of range"),

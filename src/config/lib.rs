@@ -173,7 +173,7 @@ impl Config {
         let text = std::str::from_utf8(&bytes).map_err(|error| {
             let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
             let line = memchr::memchr_iter(b'\n', before).count() + 1;
-            whole(format!("line {line} is not UTF-8; expected TOML, which is"))
+            whole(format!("line {line} is not UTF-8; expected TOML in UTF-8"))
         })?;
         parse::parse(text, &file, check::clashes_and_files)
     }
@@ -210,7 +210,7 @@ impl Config {
         })?;
         if kept::holds_text(&read) {
             return Err(blame(
-                "every user of this machine sees a command line (ps); expected the secret in a file or a credential, \
+                "every user of this machine can see command lines (ps); expected the secret in a file or a credential, \
                  { file = \"/path\" } or { credential = \"name\" } (systemd's LoadCredential=), or in the configuration"
                     .to_owned(),
             ));

@@ -27,7 +27,7 @@ pub(super) fn read(item: &Item) -> Result<BTreeMap<String, Secret>, Vec<ValueFau
         name: name.map(str::to_owned),
         message: format!("{what}; expected {EXPECTED}"),
     };
-    let Some(table) = item.as_table_like() else { return Err(vec![fault(item.span(), None, "no table")]) };
+    let Some(table) = item.as_table_like() else { return Err(vec![fault(item.span(), None, "not a table")]) };
     if table.len() > LOGINS_MAX {
         return Err(vec![fault(item.span(), None, &format!("{} origins", table.len()))]);
     }
@@ -46,12 +46,12 @@ pub(super) fn read(item: &Item) -> Result<BTreeMap<String, Secret>, Vec<ValueFau
         let read = match (item, item.as_table_like()) {
             (Item::Value(Toml::String(text)), _) => check(text.value()).map(|()| Secret::from_text(text.value())),
             (_, Some(table)) => Secret::from_table(table),
-            _ => Err("this is no text"),
+            _ => Err("not a text"),
         };
         match read {
             Ok(login) => {
                 if logins.insert(origin, login).is_some() {
-                    faults.push(fault(span, Some(name), "the same origin stands there twice"));
+                    faults.push(fault(span, Some(name), "the same origin is listed twice"));
                 }
             }
             Err(what) => faults.push(fault(span, Some(name), what)),
@@ -62,7 +62,7 @@ pub(super) fn read(item: &Item) -> Result<BTreeMap<String, Secret>, Vec<ValueFau
 
 /// `scheme://host[:port]` as URLs have it, without the scheme's default port.
 fn origin(text: &str) -> Result<String, &'static str> {
-    let url = ::url::Url::parse(text).map_err(|_| "the name is no origin")?;
+    let url = ::url::Url::parse(text).map_err(|_| "the name is not an origin")?;
     let is_bare = matches!(url.path(), "" | "/")
         && url.query().is_none()
         && url.fragment().is_none()
@@ -71,7 +71,7 @@ fn origin(text: &str) -> Result<String, &'static str> {
     match url.scheme() {
         "http" | "https" if is_bare => Ok(url.origin().ascii_serialization()),
         "http" | "https" => Err("the name is more than an origin"),
-        _ => Err("the name is no origin of http or https"),
+        _ => Err("the name is not an origin of http or https"),
     }
 }
 

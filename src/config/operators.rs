@@ -108,7 +108,7 @@ impl Operators {
     /// Each invalid line, with its number and what is wrong.
     pub fn read(&mut self, text: &str) -> Result<(), Vec<(usize, String)>> {
         let lines = text.lines().take(LINES_MAX + 1).enumerate().map(|(number, line)| match number {
-            LINES_MAX => Err((number + 1, format!("there are more than {LINES_MAX} lines"))),
+            LINES_MAX => Err((number + 1, format!("more than {LINES_MAX} lines"))),
             _ => self.read_line(line).map_err(|wrong| (number + 1, wrong)),
         });
         let wrong: Vec<_> = lines.filter_map(Result::err).collect();
@@ -152,17 +152,17 @@ impl Operators {
         }
         let (addr, bits) = what.split_once('/').ok_or_else(|| "no range: it has no `/`".to_owned())?;
         let addr: IpAddr =
-            addr.parse().map_err(|_| "no range: what stands before the `/` is no IP address".to_owned())?;
+            addr.parse().map_err(|_| "no range: the part before the `/` is not an IP address".to_owned())?;
         let bits_max = if addr.is_ipv4() { 32 } else { 128 };
         let bits: u8 = bits
             .parse()
             .ok()
             .filter(|bits| *bits <= bits_max)
-            .ok_or_else(|| format!("no range: expected a prefix of 0 to {bits_max} bits behind the `/`"))?;
+            .ok_or_else(|| format!("no range: expected a prefix of 0 to {bits_max} bits after the `/`"))?;
         let prefix = Prefix { is_v4: addr.is_ipv4(), bits };
         let first = prefix.of(addr);
         if first != widened(addr) {
-            return Err("the address has bits behind its prefix".to_owned());
+            return Err("the address has bits after its prefix".to_owned());
         }
         let index = match self.ranges.iter().position(|(known, _)| *known == prefix) {
             Some(index) => index,

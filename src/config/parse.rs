@@ -125,7 +125,7 @@ impl Reader<'_> {
         let Some(item) = root.get("version").filter(|item| item.as_integer() != Some(VERSION)) else { return };
         let message = match item.as_integer() {
             Some(other) => format!("config is of version {other}, this ringcrawl reads version {VERSION}"),
-            None => format!("this is no number; expected {VERSION}"),
+            None => format!("not a number; expected {VERSION}"),
         };
         self.blame(item.span(), "version", message);
     }
@@ -136,7 +136,7 @@ impl Reader<'_> {
             match (TABLES.iter().find(|table| table.name == name), item.as_table_like()) {
                 (Some(table), Some(entries)) => self.keys(table, entries),
                 // The value is not shown: it may be a secret.
-                (Some(_), None) => self.blame(span, name, format!("this is no table; expected [{name}]")),
+                (Some(_), None) => self.blame(span, name, format!("not a table; expected [{name}]")),
                 (None, _) => {
                     let message = unknown("table or key", name, TABLES.iter().map(|table| table.name));
                     self.blame(key_span(root, name).or(span), &shown(name), message);
@@ -217,7 +217,7 @@ fn syntax_message(message: &str, rest: &str) -> String {
     let message = message.trim();
     if message.starts_with("duplicate key") {
         let name: String = rest.chars().take_while(|character| !"=]\r\n".contains(*character)).collect();
-        return format!("{} stands there twice; expected each key and table once", shown(name.trim()));
+        return format!("{} is there twice; expected each key and table once", shown(name.trim()));
     }
     // What it expected, if anything, is on a line of its own.
     match message.split_once('\n') {

@@ -41,30 +41,30 @@ pub(super) fn read(text: &str) -> Result<Option<ProxyAddress>, &'static str> {
     if text.is_empty() {
         return Ok(None);
     }
-    let url = ::url::Url::parse(text).map_err(|_| "this is no URL")?;
+    let url = ::url::Url::parse(text).map_err(|_| "not a URL")?;
     let scheme = match url.scheme() {
         "http" => ProxyScheme::Http,
         "socks5" | "socks5h" => ProxyScheme::Socks5,
-        "https" => return Err("TLS to the proxy is not spoken"),
-        _ => return Err("the scheme is another"),
+        "https" => return Err("TLS to a proxy is not supported"),
+        _ => return Err("unsupported scheme"),
     };
-    let host = url.host_str().filter(|host| !host.is_empty()).ok_or("there is no host")?;
+    let host = url.host_str().filter(|host| !host.is_empty()).ok_or("no host")?;
     let default_port = if scheme == ProxyScheme::Http { None } else { Some(1_080) };
     // A URL loses the scheme's default port. Port 80 is unusual for a proxy, but may be meant.
     let port = url.port().or(default_port).or(url.port_or_known_default()).filter(|port| *port != 0);
-    let port = port.ok_or("there is no port")?;
+    let port = port.ok_or("no port")?;
     if !matches!(url.path(), "" | "/") || url.query().is_some() || url.fragment().is_some() {
-        return Err("there is more than scheme, credentials, host and port");
+        return Err("it has more than scheme, credentials, host and port");
     }
     let login = match (url.username(), url.password()) {
         ("", None) => None,
         (user, password) => {
             let part =
-                |text: &str| unescape(text).filter(|text| text.len() <= 255).ok_or("the credentials are no text");
+                |text: &str| unescape(text).filter(|text| text.len() <= 255).ok_or("the credentials are not text");
             let (user, password) = (part(user)?, part(password.unwrap_or_default())?);
             login::check(&format!("{user}:{password}"))?;
             if scheme == ProxyScheme::Http && user.contains(':') {
-                return Err("there is a colon in the user name");
+                return Err("the user name has a colon");
             }
             Some((user, password))
         }

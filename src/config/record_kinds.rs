@@ -25,7 +25,7 @@ impl RecordKinds {
         let mut kinds = RecordKinds::default();
         for word in text.split(',').map(str::trim).filter(|_| !text.trim().is_empty()) {
             let kind = kinds.by_word().into_iter().find_map(|(name, kind)| (name == word).then_some(kind));
-            let kind = kind.ok_or_else(|| format!("{word:?} is no kind of record that can be chosen"))?;
+            let kind = kind.ok_or_else(|| format!("{word:?} is not an optional kind of record"))?;
             if std::mem::replace(kind, true) {
                 return Err(format!("{word:?} is named twice"));
             }

@@ -18,7 +18,7 @@ pub(super) fn read_item(item: &Item) -> Result<Secret, &'static str> {
     match (item, item.as_table_like()) {
         (Item::Value(Toml::String(text)), _) if text.value().is_empty() => Ok(Secret::from_text("")),
         (Item::Value(Toml::String(_)), _) => {
-            Err("a private key does not stand in a configuration, but in a file of its own")
+            Err("a private key must be in a file of its own, not in the configuration")
         }
         (_, Some(table)) => Secret::from_table(table),
         _ => Err("this is no table"),

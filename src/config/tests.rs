@@ -181,7 +181,7 @@ fn errors_name_line_key_and_what_is_expected() {
         ("[fetch]\nhost_delay = \"1s\"", "2: fetch.host_delay: unknown key (did you mean politeness.host_delay?)"),
         ("host_delay = \"1s\"", "1: host_delay: unknown table or key (did you mean politeness.host_delay?)"),
         ("[politness]", "1: politness: unknown table or key (did you mean \"politeness\"?)"),
-        ("fetch = 1", "1: fetch: this is no table; expected [fetch]"),
+        ("fetch = 1", "1: fetch: not a table; expected [fetch]"),
         ("version = 2", "1: version: config is of version 2, this ringcrawl reads version 1"),
         (
             "[agent]\nname = \"bot 2\"",
@@ -190,19 +190,19 @@ fn errors_name_line_key_and_what_is_expected() {
         ),
         (
             "[fetch]\nconnect_timeout = \"2m\"",
-            "2: fetch.connect_timeout: 2m is more than fetch.deadline = 1m allows; expected less, or more there",
+            "2: fetch.connect_timeout: 2m exceeds what fetch.deadline = 1m allows; lower it, or raise the other",
         ),
         (
             "[fetch]\ndeadline = \"15s\"",
-            "2: fetch.deadline: 15s is too little for fetch.first_byte_timeout = 20s; expected more, or less there",
+            "2: fetch.deadline: 15s is too low for fetch.first_byte_timeout = 20s; raise it, or lower the other",
         ),
         (
             "[dns]\ntimeout = \"58s\"",
-            "2: dns.timeout: 58s is more than outage.hold_max = 1m allows; expected less, or more there",
+            "2: dns.timeout: 58s exceeds what outage.hold_max = 1m allows; lower it, or raise the other",
         ),
         (
             "[dns.hosts]\n\"a.test\" = \"localhost\"",
-            "2: dns.hosts.\"a.test\": \"localhost\" is no IP address; expected names with an address or a list of at \
+            "2: dns.hosts.\"a.test\": \"localhost\" is not an IP address; expected names with an address or a list of at \
              most 64, such as \"www.example.test\" = \"127.0.0.1\"",
         ),
     ] {
@@ -251,7 +251,7 @@ fn names_with_dots_need_quotes() {
     assert!(error("[dns.hosts]\nwww.example.test = \"127.0.0.1\"").contains("a name with dots needs quotes"));
     let config = Config::parse("[dns.hosts]\n\"WWW.Example.test.\" = [\"127.0.0.1\"]", "").expect("valid");
     assert!(config.dns.hosts.contains_key("www.example.test"));
-    assert!(error("dns.hosts = { A = \"127.0.0.1\", a = \"127.0.0.1\" }").contains("in other letters"));
+    assert!(error("dns.hosts = { A = \"127.0.0.1\", a = \"127.0.0.1\" }").contains("in another spelling"));
 }
 
 #[test]
@@ -367,10 +367,10 @@ fn settings_that_contradict_each_other_are_refused() {
         ([("budget.site_pages_max", "5"), ("partition.by", "host-hash")], "expected another partition.by, or a budget"),
         (
             [("budget.host_pages_max", "5"), ("partition.by", "url-hash")],
-            "costs that is on several: expected another partition",
+            "cost of a host that is on several shards: expected another partition",
         ),
         ([("budget.host_pages_max", "5"), ("exchange.mode", "independent")], "expected another exchange.mode"),
-        ([("store.digest", "xxh3-128"), ("store.duplicates", "revisit")], "two bodies of one XXH3"),
+        ([("store.digest", "xxh3-128"), ("store.duplicates", "revisit")], "two bodies with the same XXH3"),
         ([("store.dedupe_against", "/var/crawl"), ("store.duplicates", "store")], "every body would be stored"),
     ] {
         let mut config = Config::default();

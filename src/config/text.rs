@@ -151,7 +151,7 @@ fn read_media_types(text: &str) -> Result<MediaRanges, String> {
 /// A field value that means something to a server (RFC 9110 section 12.5.1).
 fn check_accept(text: &str) -> Result<(), String> {
     if text.len() > 1_024 || !text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
-        return Err("this is no field value: at most 1024 bytes of ASCII in one line".to_owned());
+        return Err("not a field value: expected at most 1024 bytes of ASCII in one line".to_owned());
     }
     for element in text.split(',').map(str::trim) {
         let (range, parameters) = element.split_once(';').unwrap_or((element, ""));
@@ -207,7 +207,7 @@ fn check_web_address(text: &str) -> Result<(), String> {
         Ok(url) if !matches!(url.scheme(), "http" | "https") => Err(format!("the scheme is {:?}", url.scheme())),
         // It would end up in the log of every server that we send requests to.
         Ok(url) if !url.username().is_empty() || url.password().is_some() => {
-            Err("it has a user name or a password, which every server would be told".to_owned())
+            Err("it has a user name or a password, which would be sent to every server".to_owned())
         }
         Ok(_) => Ok(()),
         Err(error) => Err(format!("this is not an address ({error})")),
@@ -248,7 +248,7 @@ fn check_mail_address(text: &str) -> Result<(), String> {
         return Ok(());
     }
     check_comment(text, 254)?;
-    let (local, domain) = text.rsplit_once('@').ok_or("there is no \"@\"")?;
+    let (local, domain) = text.rsplit_once('@').ok_or("no \"@\"")?;
     let usual = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-/=?^_`{|}~.".contains(&byte);
     // RFC 5321 section 4.1.2, Dot-string: the quoted form is not supported, as contacts are not published in it.
     if local.is_empty() || local.starts_with('.') || local.ends_with('.') || !local.bytes().all(usual) {

@@ -198,7 +198,7 @@ pub fn verify<R: Read + Seek>(
     }
     // A segment that was just begun has none; that is not a problem.
     if report.records == 0 && report.problem_count == 0 && !filename.ends_with(OPEN) {
-        report.add(Location::Offset(0), "", "the file holds no record");
+        report.add(Location::Offset(0), "", "the file has no record");
     }
     Ok(())
 }
@@ -299,7 +299,7 @@ mod tests {
         let empty_member = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         for bytes in [&b""[..], &empty_member] {
             assert_eq!(problems("a.warc.gz.open", bytes), [""; 0]);
-            assert_eq!(problems("a.warc.gz", bytes), ["the file holds no record"]);
+            assert_eq!(problems("a.warc.gz", bytes), ["the file has no record"]);
         }
     }
 

@@ -160,7 +160,7 @@ fn files_are_everybody_s_and_keys_their_owner_s() {
     assert!(folder.content("public").keys().all(|path| !path.display().to_string().ends_with(".new")));
     // No key is overwritten.
     let before = std::fs::read(folder.at("key.pem")).expect("a key");
-    run(&["identity", "keygen", &folder.at("key.pem")]).expect(2).says(&["it is there already"]);
+    run(&["identity", "keygen", &folder.at("key.pem")]).expect(2).says(&["it exists"]);
     assert_eq!(std::fs::read(folder.at("key.pem")).expect("a key"), before);
     run(&["identity", "keygen", &folder.at("none/key.pem")]).expect(1).says(&["No such file"]);
 }

@@ -49,9 +49,9 @@ fn sites_move_from_the_most_loaded_shard() {
 fn where_sites_cannot_move_that_is_told() {
     let folder = TempFolder::new("balance-mistakes");
     for (line, words) in [
-        ("partition.by = \"url-hash\"", "sites move where each is one shard's"),
-        ("partition.by = \"dynamic\"", "sites move where each is one shard's by a rule"),
-        ("exchange.mode = \"independent\"", "sites move where each is one shard's"),
+        ("partition.by = \"url-hash\"", "balance needs a partition that gives each site one shard"),
+        ("partition.by = \"dynamic\"", "balance needs a partition that gives each site one shard"),
+        ("exchange.mode = \"independent\"", "balance needs a partition that gives each site one shard"),
         ("partition.balance_above = 100", "from 105 to"),
     ] {
         let config = folder.file("config.toml", &format!("partition.balance = \"sites\"\n{line}\n"));

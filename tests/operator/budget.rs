@@ -183,7 +183,7 @@ fn configurations_are_checked_without_a_crawl() {
     let bad = folder.file("bad.toml", "version = 1\n\n[crawl]\nshard = 2\n");
     let ended = run(&["check-config", &bad]).expect(2).says(&["bad.toml:4: crawl.shard: unknown key"]);
     assert!(ended.out.is_empty());
-    run(&["check-config", &good, "--set", "crawl.shards"]).expect(2).says(&["--set: crawl.shards: there is no \"=\""]);
+    run(&["check-config", &good, "--set", "crawl.shards"]).expect(2).says(&["--set: crawl.shards: no \"=\""]);
     run(&["check-config", &folder.at("missing.toml")]).expect(2).says(&["missing.toml", "No such file"]);
     run(&["check-config"]).expect(2);
 }

@@ -61,7 +61,7 @@ fn fill(name: &str, shards: &str) -> Option<Verdict> {
         assert!(line.contains(&folder.at("disk/crawl/")), "{line}");
     }
     for line in
-        ["what is on disk is kept, and the same command goes on with it", "the summary counts what was fetched:"]
+        ["Everything on disk is kept; the same command continues", "pages in the summary that are not on disk yet"]
     {
         assert!(said("first.err").contains(line), "{}", said("first.err"));
     }
@@ -100,7 +100,7 @@ disk=$1; out=$2; dir=$3; shift 3
 mount -t tmpfs -o size=48m tmpfs "$disk" || { echo cannot mount >&2; exit 77; }
 head -c 24m /dev/zero > "$disk/ballast"
 "$0" crawl "$@" --dir "$dir" --json "$out/waits.json" 2> "$out/waits.err" &
-until grep -q "fetching waits" "$out/waits.err"; do sleep 0.1; kill -0 $! || exit 1; done
+until grep -q "fetching is paused" "$out/waits.err"; do sleep 0.1; kill -0 $! || exit 1; done
 sleep 2
 "$0" why --dir "$dir" "$SEED" > "$out/why"
 ls "$dir"/shard-00/segments > "$out/segments"
@@ -145,13 +145,14 @@ fn waits(name: &str, dir: &str, store: &str) {
     }
     let said = std::fs::read_to_string(folder.at("waits.err")).unwrap_or_default();
     assert_eq!(ended.out, "waits 0\n", "{ended:#?}\n{said}");
-    let waits = format!("MiB are free on {disk}, less than store.free_bytes_min = 32 MiB: fetching waits");
-    for line in [&*waits, "there is room on the disk again"] {
+    let waits = format!("MiB are free on {disk}, less than store.free_bytes_min = 32 MiB: fetching is paused");
+    for line in [&*waits, "the disk has room again"] {
         assert!(said.contains(line), "{said}");
     }
     let why = std::fs::read_to_string(folder.at("why")).expect("an answer");
     assert!(
-        why.starts_with("It waits: fetching waits: only ") && why.contains(&*waits.replace(": fetching waits", ".")),
+        why.starts_with("It waits: fetching is paused: only ")
+            && why.contains(&*waits.replace(": fetching is paused", ".")),
         "{why}"
     );
     assert_eq!(std::fs::read_to_string(folder.at("segments")).expect("a list"), "", "nothing was fetched meanwhile");

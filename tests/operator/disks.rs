@@ -70,7 +70,7 @@ fn a_crawl_over_two_folders() {
 
     // It goes on where it was, whatever the list says by now; a new shard goes by the list.
     let resumed = run(&["crawl", "--dir", &dir, "--set", &without, "--shards", "3", "--pages-max", "100"]).expect(0);
-    resumed.says(&["store.dirs: 1 of 3 shards go on where their segments lie"]);
+    resumed.says(&["store.dirs: 1 of 3 shards continue where their segments are"]);
     assert!(lies(&folder, 1).starts_with(&b) && lies(&folder, 2).starts_with(&a));
     // Fewer shards: those that are no more keep what they have.
     run(&["crawl", "--dir", &dir, "--shards", "1", "--pages-max", "100000"]).expect(0);

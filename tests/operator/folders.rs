@@ -49,7 +49,7 @@ fn directories_of_others() {
             "of format 1, begun by ringcrawl 0.1.0",
         ),
         ("{\"format\": 2}", "damaged manifest"),
-        ("{\"jobs\": []}", "names no format"),
+        ("{\"jobs\": []}", "(no format)"),
         ("", "damaged manifest"),
     ] {
         folder.file("crawl/crawl.json", manifest);
@@ -57,7 +57,7 @@ fn directories_of_others() {
     }
     // A file where a directory is wanted is left alone.
     let file = folder.file("file", "precious");
-    run(&["crawl", SEED, "--dir", &file]).expect(2).says(&[&file, "is no directory"]);
+    run(&["crawl", SEED, "--dir", &file]).expect(2).says(&[&file, "is not a directory"]);
     run(&["crawl", SEED, "--dir", &format!("{file}/crawl")]).expect(2).says(&[&file, "Not a directory"]);
     assert_eq!(std::fs::read_to_string(&file).expect("the file"), "precious");
 }
@@ -68,10 +68,10 @@ fn crawls_begun_with_other_settings() {
     begun(&folder, &["--shards", "2", "--set", "crawl.rng_seed=5"]);
     refused(&folder, &["--set", "partition.by=host-hash"], &["partition.by site-hash, and host-hash was asked for"]);
     refused(&folder, &["--set", "crawl.rng_seed=6"], &["crawl.rng_seed 5, and 6 was asked for"]);
-    refused(&folder, &["--new"], &["holds a crawl already, and a new one was asked for"]);
+    refused(&folder, &["--new"], &["already holds a crawl, but --new was given"]);
     // What was fixed needs not be said again, and may be.
     let dir = folder.at("crawl");
-    run(&["crawl", "--new", "--dir", &dir]).expect(2).says(&[&dir, "holds a crawl already"]);
+    run(&["crawl", "--new", "--dir", &dir]).expect(2).says(&[&dir, "already holds a crawl"]);
     run(&["crawl", SEED, "--dir", &dir]).expect(3);
     run(&["crawl", "--dir", &dir, "--shards", "2"]).expect(3);
     let moved = ["1 URLs of 2 shards redistributed to 3", "crawl.shards = 3 from now on, was 2"];
@@ -84,7 +84,7 @@ fn crawls_begun_with_other_settings() {
     std::fs::create_dir(&gone).expect("a folder");
     run(&["crawl", "--dir", &dir])
         .expect(3)
-        .says(&["shard-01 is empty: the crawl goes on without what that shard knew"]);
+        .says(&["shard-01 is empty: the crawl continues without what that shard knew"]);
 }
 
 #[test]

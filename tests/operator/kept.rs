@@ -49,7 +49,7 @@ fn settings_are_kept_and_go_on() {
         assert!(kept(&dir).contains(line), "no {line}:\n{}", kept(&dir));
     }
     let before = folder.content("crawl/config.toml");
-    let again = run(&["crawl", "--dir", &dir]).expect(3).says(&["going on with the settings in", &dir]);
+    let again = run(&["crawl", "--dir", &dir]).expect(3).says(&["continuing with the settings in", &dir]);
     assert!(!again.err.contains("from now on"), "{}", again.err);
     assert!(folder.content("crawl/config.toml") == before);
     // What may change is taken over, and told.
@@ -67,7 +67,7 @@ fn settings_are_kept_and_go_on() {
         "visited.session_ids = \"ignore\" from now on, was \"count\"",
         "tls.ca_files = [] from now on",
     ]);
-    assert!(!ended.err.contains("going on with the settings"), "{}", ended.err);
+    assert!(!ended.err.contains("continuing with the settings"), "{}", ended.err);
     // What may not change is named with both values, wherever it is said.
     for (key, lines) in [("crawl.rng_seed", "crawl.rng_seed = 2"), ("agent.name", "agent.name = \"bot\"")] {
         let fixed = folder.file("fixed.toml", &format!("{}{lines}\n", QUICK.replace("crawl.shards = 1\n", "")));
@@ -85,7 +85,7 @@ fn passwords_are_kept_nowhere() {
         folder.content("crawl").values().flatten().any(|bytes| String::from_utf8_lossy(bytes).contains("hunter2"))
     };
     assert!(!shows(&folder), "a password is in the directory");
-    let needed = "http.auth.\"http://a.test\" is needed and was left out of";
+    let needed = "http.auth.\"http://a.test\" is required but is not in";
     refused(&folder, &[], &[needed, &format!("{dir}/config.toml"), "give it with -c FILE"]);
     // The kept file is not a way around that.
     refused(
@@ -130,25 +130,25 @@ fn damage_is_told_and_nothing_is_changed() {
             "crawl.json",
             "123456",
             "123457",
-            ["damaged manifest: its checksum does not fit", "restore the file from a copy"],
+            ["damaged manifest: its checksum does not match", "restore the file from a copy"],
         ),
         (
             "crawl.json",
             "\"site-hash\"",
             "\"host-hash\"",
-            ["damaged manifest: its checksum does not fit", "`ringcrawl store`"],
+            ["damaged manifest: its checksum does not match", "`ringcrawl store`"],
         ),
         (
             "seeds",
             "127.0.0.1",
             "127.0.0.2",
-            ["it is damaged or was changed: its checksum does not fit", "give all seeds"],
+            ["it is damaged or was changed: its checksum does not match", "give all seeds"],
         ),
         (
             "config.toml",
             "\"1s\"",
             "\"9s\"",
-            ["it is damaged or was changed: its checksum does not fit", "with -c FILE"],
+            ["it is damaged or was changed: its checksum does not match", "with -c FILE"],
         ),
     ] {
         let path = format!("{dir}/{name}");
@@ -179,7 +179,7 @@ fn damage_is_told_and_nothing_is_changed() {
     for (name, arguments) in [("seeds", [SEED].as_slice()), ("config.toml", &["-c", &first])] {
         std::fs::remove_file(format!("{dir}/{name}")).expect("a file");
         refused(&folder, &[], &[name, "it is missing"]);
-        run(&[&["crawl", "--dir", &dir], arguments].concat()).expect(3).says(&[name, "written anew"]);
+        run(&[&["crawl", "--dir", &dir], arguments].concat()).expect(3).says(&[name, "rewritten"]);
         run(&["crawl", "--dir", &dir]).expect(3);
     }
 }

@@ -227,12 +227,12 @@ fn mistakes_are_told_before_anything_starts() {
     for (arguments, words) in [
         (vec![], &["--edges", "--pages-count", "--dir"][..]),
         (vec!["--edges", &bad], &["bad:2: expected SOURCE and TARGET"]),
-        (vec!["--dir", &folder.at("")], &["no crawl (no crawl.json)"]),
+        (vec!["--dir", &folder.at("")], &["not a crawl (no crawl.json)"]),
         (vec!["--dir", &folder.at(""), "--mode", "exchange"], &["--mode"]),
         ([&graph[..], &["--partition", "site-hash,none"]].concat(), &["none", "host-hash", "consistent"]),
         (
             [&graph[..], &["--partition", "dynamic", "--mode", "exchange,independent"]].concat(),
-            &["partition.by", "their logs do not say whose a site is", "\"firewall\""],
+            &["partition.by", "their logs do not say which shard owns a site", "\"firewall\""],
         ),
         ([&graph[..], &["--seeds", "2,9"]].concat(), &["the graph has 3 pages, and 9 are to be seeds"]),
         ([&graph[..], &["--set", "partition.balance=sites"]].concat(), &["sites do not move here"]),

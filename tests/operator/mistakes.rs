@@ -55,24 +55,24 @@ fn folders_that_take_no_segments() {
     let folder = TempFolder::new("no-folders");
     let missing = folder.at("unmounted");
     for (dir, words) in [
-        (&*missing, ["store.dirs", "unmounted", "can be found"]),
-        ("/proc", ["store.dirs", "/proc", "cannot be written to"]),
-        ("segments", ["store.dirs", "\"segments\"", "expected paths from the root"]),
+        (&*missing, ["store.dirs", "unmounted", "is not there"]),
+        ("/proc", ["store.dirs", "/proc", "is not writable"]),
+        ("segments", ["store.dirs", "\"segments\"", "expected absolute paths"]),
     ] {
         refused(&folder, &[SEED, "--set", &format!("store.dirs={dir}")], &words);
     }
     let file = folder.file("dirs.toml", &format!("version = 1\nstore.dirs = [{missing:?}]\n"));
-    refused(&folder, &[SEED, "-c", &file], &["dirs.toml:2", "store.dirs", "disks that are mounted"]);
+    refused(&folder, &[SEED, "-c", &file], &["dirs.toml:2", "store.dirs", "mounted disks"]);
     run(&["check-config", &file]).expect(2).says(&["dirs.toml:2", "store.dirs"]);
     std::fs::create_dir_all(folder.at("crawl/within")).expect("a folder");
     let within = format!("store.dirs={}", folder.at("crawl/within"));
-    refused(&folder, &[SEED, "--set", &within], &["store.dirs", "lies in the crawl's directory"]);
+    refused(&folder, &[SEED, "--set", &within], &["store.dirs", "is inside the crawl's directory"]);
 }
 
 #[test]
 fn memory_that_holds_no_crawl() {
     let folder = TempFolder::new("no-memory");
-    for (bytes, words) in [("10MiB", "a shard needs "), ("16TiB", "crawl.ram_bytes_max: 16777216 MiB are more than ")] {
+    for (bytes, words) in [("10MiB", "a shard needs "), ("16TiB", "crawl.ram_bytes_max: 16777216 MiB exceed the ")] {
         let setting = format!("crawl.ram_bytes_max = \"{bytes}\"");
         let file = folder.file("memory.toml", &format!("version = 1\ncrawl.shards = 1\n{setting}\n"));
         refused(&folder, &[SEED, "-c", &file], &[words]);
@@ -126,7 +126,7 @@ fn settings_that_are_wrong() {
     refused(
         &folder,
         &[SEED, "-c", &clash],
-        &["clash.toml:2: fetch.deadline: 1s is too little", "fetch.connect_timeout = 10s"],
+        &["clash.toml:2: fetch.deadline: 1s is too low", "fetch.connect_timeout = 10s"],
     );
 }
 
@@ -146,10 +146,10 @@ fn settings_on_the_command_line_that_are_wrong() {
             "--set: store.zstd_level: 99 is out of range; expected a whole number from -7 to 19",
         ],
     );
-    refused(&folder, &[SEED, "--set", "crawl.cpus"], &["--set: crawl.cpus: there is no \"=\""]);
+    refused(&folder, &[SEED, "--set", "crawl.cpus"], &["--set: crawl.cpus: no \"=\""]);
     refused(&folder, &[SEED, "--time-max", "5"], &["crawl.time_max: \"5\" has no unit"]);
     refused(&folder, &[SEED, "--shards", "5000"], &["crawl.shards: 5_000 is out of range"]);
-    refused(&folder, &[SEED, "--cpus", "4095"], &["crawl.cpus: CPU 4095 is not given to this process"]);
+    refused(&folder, &[SEED, "--cpus", "4095"], &["crawl.cpus: this process may not use CPU 4095"]);
     refused(&folder, &[SEED, "--cpus", "3-1"], &["crawl.cpus"]);
     refused(&folder, &[SEED, "--cpus", "-1"], &["--cpus: crawl.cpus: ", "expected CPU numbers"]);
     for (option, key) in [("--pages-max", "crawl.pages_max"), ("--shards", "crawl.shards")] {
@@ -188,13 +188,13 @@ fn lists_with_commas() {
     for (arguments, words) in [
         (
             &["--seeds", "a.txt,b.txt"][..],
-            "--seeds: a.txt,b.txt: No such file or directory (os error 2); several files are given one by one: --seeds a.txt --seeds b.txt",
+            "--seeds: a.txt,b.txt: No such file or directory (os error 2); give several files one by one: --seeds a.txt --seeds b.txt",
         ),
-        (&["http://a.test/,http://b.test/"], "several seeds are given one by one: http://a.test/ http://b.test/"),
-        (&["a.test,b.test"], "several seeds are given one by one: a.test b.test"),
+        (&["http://a.test/,http://b.test/"], "give several seeds one by one: http://a.test/ http://b.test/"),
+        (&["a.test,b.test"], "give several seeds one by one: a.test b.test"),
         (
             &[SEED, "--set", "politeness.host_delay=1s,politeness.site_delay=2s"],
-            "--set: politeness.host_delay: several keys are set one by one: --set politeness.host_delay=… --set politeness.site_delay=…",
+            "--set: politeness.host_delay: set several keys one by one: --set politeness.host_delay=… --set politeness.site_delay=…",
         ),
     ] {
         refused(&folder, arguments, &[words]);
@@ -209,7 +209,7 @@ fn lists_with_commas() {
 fn certificates_that_are_none() {
     let folder = TempFolder::new("ca-files");
     let (missing, text) = (folder.at("missing.pem"), folder.file("notes.pem", "no certificate in here\n"));
-    for (file, word) in [(missing, "no file that can be found"), (text, "holds no certificate")] {
+    for (file, word) in [(missing, "no such file"), (text, "has no certificate")] {
         let config = folder.file("config.toml", &format!("tls.ca_files = [{file:?}]\n"));
         refused(&folder, &[SEED, "-c", &config], &["tls.ca_files", &file, word]);
     }

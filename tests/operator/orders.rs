@@ -53,7 +53,7 @@ fn ranks_that_are_none_stop_a_crawl_before_it_begins() {
     let long = folder.file("long", &"1\thttp://a.test/\n".repeat(43_691));
     let crawl = [&["crawl", "http://s.test/", "--dir", &dir][..], &named[..]].concat();
     for (ranks, words) in [
-        (bad.as_str(), &["frontier.ranks: ", "bad:3: \"best\" is no number"][..]),
+        (bad.as_str(), &["frontier.ranks: ", "bad:3: \"best\" is not a number"][..]),
         (
             &long,
             &[

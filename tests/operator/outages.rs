@@ -64,7 +64,7 @@ fn size() -> Size {
 
 /// How long after its end fetching goes on at the latest.
 const NOTICED_WITHIN: Duration = Duration::from_secs(30);
-const OF_SITES: &str = "sites failed: fetching waits";
+const OF_SITES: &str = "sites failed: fetching is paused";
 const OF_NAMES: &str = "no name server has answered for";
 
 /// A web as a process, what it serves, and a folder for a crawl of it.
@@ -152,11 +152,11 @@ impl Trial {
 
     /// The crawl is to notice that nothing answers, by one of these causes, and `end` ends that after a while.
     fn sit_out(&mut self, mut crawl: Process, causes: &[&str], end: impl FnOnce(&mut Trial)) -> Ended {
-        crawl.wait_for("fetching waits");
+        crawl.wait_for("fetching is paused");
         std::thread::sleep(size().lasts);
         end(self);
         let over = Instant::now();
-        crawl.wait_for("is over: fetching goes on");
+        crawl.wait_for("has ended: fetching continues");
         let noticed = over.elapsed();
         println!("it was noticed after {:.1} s that the outage is over", noticed.as_secs_f64());
         assert!(noticed < NOTICED_WITHIN, "it was noticed after {noticed:?} that the outage is over");
@@ -248,7 +248,7 @@ fn a_resolver_that_has_nobody_to_ask_is_waited_for() {
             Reply::Message
         });
         let crawl = trial.crawl(&names.addr.to_string(), "");
-        trial.sit_out(crawl, &["the name servers have answered with errors alone for"], |_| {
+        trial.sit_out(crawl, &["the name servers have returned only errors for"], |_| {
             works.store(true, Ordering::SeqCst)
         });
     }
@@ -263,7 +263,7 @@ fn a_crawl_can_be_stopped_and_resumed_in_an_outage() {
     let mut crawl = trial.crawl(&names.addr.to_string(), "robots.retries_max = 1");
     trial.wait_for_pages(&mut crawl);
     trial.web.as_mut().expect("a web").signal("STOP");
-    crawl.wait_for("fetching waits");
+    crawl.wait_for("fetching is paused");
     crawl.signal("TERM");
     assert_eq!(crawl.end().expect(0).json()["ended"], "stopped by signal");
     let crawl = trial.crawl(&names.addr.to_string(), "robots.retries_max = 1");
@@ -283,7 +283,7 @@ fn a_proxy_that_is_gone_is_waited_for() {
     trial.wait_for_pages(&mut crawl);
     drop(proxy);
     let mut again = None;
-    trial.sit_out(crawl, &["the proxy has been out of reach for"], |_| again = Some(SocksProxy::start(port)));
+    trial.sit_out(crawl, &["the proxy has been unreachable for"], |_| again = Some(SocksProxy::start(port)));
 }
 
 #[test]
@@ -291,7 +291,7 @@ fn an_outage_that_lasts_too_long_ends_the_crawl_which_can_be_resumed() {
     let mut trial = Trial::new("outage-wait-max");
     let wait_max = "outage.wait_max = \"5s\"";
     let ended = trial.crawl(&trial.own_dns(), wait_max).end().expect(1);
-    let ended = ended.says(&["no name server has answered for", "outage.wait_max", "the same command goes on with it"]);
+    let ended = ended.says(&["no name server has answered for", "outage.wait_max", "the same command continues"]);
     let json = ended.json();
     assert_eq!((&json["ended"], &json["outages"]), (&"failed".into(), &1.into()));
     assert!(json["outage_seconds"].as_f64().is_some_and(|seconds| seconds >= 5.0), "{json:#}");

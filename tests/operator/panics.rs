@@ -20,8 +20,12 @@ fn panics(name: &str, planted: &str) {
     let ended = Process::start(command.env("RINGCRAWL_PANIC", planted).args(arguments)).end().expect(1);
     assert_eq!(ended.json()["ended"], "failed");
     // What it was, and where; whose fault; and how to go on.
-    let ended =
-        ended.says(&["a panic planted", "src/crawler/fault_injection.rs:", "a bug of ringcrawl", "goes on with it"]);
+    let ended = ended.says(&[
+        "a panic planted",
+        "src/crawler/fault_injection.rs:",
+        "a bug in ringcrawl",
+        "the same command continues",
+    ]);
     let pages = ended.json()["pages"].as_u64().expect("a count");
     assert!(pages < 1_000, "it went on to the end: {pages} pages");
     run(&arguments).expect(0);
@@ -56,6 +60,6 @@ fn a_shard_that_does_not_get_on_is_told() {
     let mut command = Command::new(RINGCRAWL);
     let command = command.env("RINGCRAWL_STALL", "turn:20").args(["crawl", &seed, "--dir", &dir, "-c", &config]);
     let ended = Process::start(command).end().expect(0);
-    let ended = ended.says(&["shard 0 has been at one piece of work for", "ms of CPU time): other"]);
-    assert_eq!(ended.err.matches("has been at one piece of work").count(), 1);
+    let ended = ended.says(&["shard 0 has worked on one task for", "ms of CPU time): other"]);
+    assert_eq!(ended.err.matches("has worked on one task").count(), 1);
 }

@@ -105,7 +105,7 @@ fn mistakes_change_nothing() {
         (vec!["--edges", &good, "--ram-max", "100"], 2, &["expected a whole number and a unit"]),
         (vec!["--edges", &good, "--parts", "0"], 2, &["--parts"]),
         (vec!["--edges", &folder.at("none")], 2, &["none: No such file"]),
-        (vec!["--dir", &folder.at("")], 2, &["no crawl (no crawl.json)"]),
+        (vec!["--dir", &folder.at("")], 2, &["not a crawl (no crawl.json)"]),
         (vec!["--edges", &good, "--most-linked", &there], 2, &["--vector and --most-linked are both "]),
         (
             vec!["--edges", &good, "--pagerank", "-", "--most-linked", "-"],

@@ -165,7 +165,7 @@ fn damage_and_other_directories_are_told() {
     std::fs::remove_dir_all(folder.path().join("crawl/shard-00")).expect("a shard");
     run(&["urls", &dir]).expect(1).says(&["shard-00", "the directory is missing"]);
     for command in ["urls", "hosts"] {
-        run(&[command, &folder.at("")]).expect(2).says(&["no crawl (no crawl.json)"]);
+        run(&[command, &folder.at("")]).expect(2).says(&["not a crawl (no crawl.json)"]);
     }
     run(&["urls", &dir, "--host", "a/b"]).expect(2).says(&["expected a name or an address"]);
 }

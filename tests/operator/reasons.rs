@@ -122,8 +122,8 @@ fn a_dead_port() {
     // Its own line in the progress, and not only once a minute.
     crawl.wait_for(&reason("try 2 of 5 in "));
     let said = end(crawl);
-    assert!(!said.contains("waiting for its delay"), "{said}");
-    let summary = said.lines().find(|line| line.starts_with("  last trouble ")).expect("a row");
+    assert!(!said.contains("waits for its delay"), "{said}");
+    let summary = said.lines().find(|line| line.starts_with("  last problem ")).expect("a row");
     assert!(without_times(summary).ends_with(&format!(" {}", reason("try 2 of 5 in N s"))), "{said}");
     // Stopped: nothing is tried until a crawl runs.
     assert_eq!(why(&dir, &other), format!("It waits: {}.", reason("after 1 of 5 tries")));
@@ -134,10 +134,7 @@ fn a_dead_port() {
     let over = reason("given up after 5 tries");
     ended.says(&[&over]);
     let answer = why(&dir, &other);
-    assert!(
-        answer.ends_with(&format!("(robots-unreachable): {over}. `crawl --retry-failed` asks for it again.")),
-        "{answer}"
-    );
+    assert!(answer.ends_with(&format!("(robots-unreachable): {over}. `crawl --retry-failed` retries it.")), "{answer}");
     assert!(line("urls", &dir, &other).ends_with(&format!("\t{other}\t{over}")));
     // Where somebody listens again, nothing is wrong any more.
     drop(dead);
@@ -165,7 +162,7 @@ fn a_dead_proxy() {
     let (dir, config) = (folder.at("crawl"), folder.file("config.toml", &text));
     let mut crawl = start(&["crawl", "http://a.test/", "http://b.test/", "--dir", &dir, "-c", &config]);
     let what = format!("the proxy (proxy.url) cannot be reached ({})", dead.addr());
-    let outage = format!("It waits: fetching waits, as our own network does not work: {what}.");
+    let outage = format!("It waits: fetching is paused because our own network does not work: {what}.");
     // A failure may count before the outage is seen.
     let counted = format!("It waits: a.test: robots.txt: {what}, try 2 of 5 in N min.");
     wait_for_reason(&mut crawl, &dir, "http://a.test/", &[&outage, &counted]);
@@ -184,8 +181,8 @@ fn a_dead_name_server() {
     let text = format!("{QUICK}dns.servers = [\"{addr}\"]\ndns.timeout = \"1s\"\n");
     let (dir, config) = (folder.at("crawl"), folder.file("config.toml", &text));
     let mut crawl = start(&["crawl", "http://a.test/", "--dir", &dir, "-c", &config]);
-    let what = format!("no name server answers ({addr} is silent)");
-    let outage = format!("It waits: fetching waits, as our own network does not work: names: {what}.");
+    let what = format!("no name server answers ({addr} does not answer)");
+    let outage = format!("It waits: fetching is paused because our own network does not work: names: {what}.");
     let counted = format!("It waits: a.test: name: {what}, try 2 of 5 in N s.");
     wait_for_reason(&mut crawl, &dir, "http://a.test/", &[&outage, &counted]);
     end(crawl);
@@ -214,11 +211,11 @@ fn a_dead_name_server_holds_up_names_alone() {
     let (dir, config) = (folder.at("crawl"), folder.file("config.toml", &text));
     let seed = format!("http://{site}/");
     let mut crawl = start(&["crawl", &seed, "http://a.test/", "--dir", &dir, "-c", &config]);
-    crawl.wait_for(": hosts with a known address go on");
+    crawl.wait_for(": hosts with known addresses continue");
     let before = asked.load(Ordering::SeqCst);
     crawl.wait_until("more pages", || asked.load(Ordering::SeqCst) >= before + 20);
     let held = why(&dir, "http://a.test/");
-    assert!(held.starts_with("It waits: fetching waits, as our own network does not work: names: "), "{held}");
+    assert!(held.starts_with("It waits: fetching is paused because our own network does not work: names: "), "{held}");
     let asked_on = why(&dir, "127.0.0.1");
     assert!(asked_on.contains(" of 127.0.0.1 waiting") && !asked_on.contains("network"), "{asked_on}");
     // Lists say it behind their last line.
@@ -270,7 +267,7 @@ fn a_login_a_cut_page_and_what_is_no_http() {
         let answer = why(&dir, url);
         assert!(answer.starts_with(start) && answer.ends_with(end), "{answer}");
     };
-    between(login, "It was asked for, and answered with status 401 at ", ": it wants a login (http.auth).");
+    between(login, "It was requested, and returned status 401 at ", ": it requires a login (http.auth).");
     between(
         long,
         "It was fetched at ",
@@ -287,17 +284,14 @@ fn a_login_a_cut_page_and_what_is_no_http() {
     }
     // The host has done well since, and it is still known how this one failed.
     let what = format!(
-        "{live}: what came is no HTTP/1.x response (malformed response head: status is not three digits from 100 to 999)"
+        "{live}: not an HTTP/1.x response (malformed response head: status is not three digits from 100 to 999)"
     );
     let answer = why(&dir, odd);
-    assert!(
-        answer.ends_with(&format!("(http-malformed): {what}. `crawl --retry-failed` asks for it again.")),
-        "{answer}"
-    );
+    assert!(answer.ends_with(&format!("(http-malformed): {what}. `crawl --retry-failed` retries it.")), "{answer}");
     assert!(line("urls", &dir, odd).ends_with(&format!("\t{odd}\t{what}")), "{}", line("urls", &dir, odd));
     let alone = folder.at("alone");
     run(&["crawl", "--dir", &alone, "-c", &config, odd]).expect(3).says(&[&format!(
-        "{odd}: http-malformed: 127.0.0.1:{}: what came is no HTTP/1.x response (malformed response head: status is not \
+        "{odd}: http-malformed: 127.0.0.1:{}: not an HTTP/1.x response (malformed response head: status is not \
          three digits from 100 to 999)",
         live.port()
     )]);
@@ -314,14 +308,14 @@ fn a_certificate_of_its_own() {
         (
             false,
             "tls-certificate-issuer",
-            "its certificate is signed by itself, or by nobody who is trusted; tls.ca_files says who is, \
+            "its certificate is self-signed or its issuer is not trusted; tls.ca_files adds issuers, \
              tls.certificates = \"record\" takes any",
         ),
         (
             true,
             "tls-certificate",
-            "its certificate is not acceptable; tls.certificates = \"record\" takes any (it is that of an authority \
-             (CA:TRUE), which no server may show as its own)",
+            "its certificate is not acceptable; tls.certificates = \"record\" takes any (it is a CA certificate \
+             (CA:TRUE), which a server may not use)",
         ),
     ] {
         let (folder, (addr, _)) =
@@ -376,7 +370,7 @@ fn an_address_of_one_s_own() {
     let seed = format!("http://{live}/");
     let reason = format!(
         "{live}: robots.txt: its address is forbidden by fetch.private_addresses (127.0.0.1: \"deny\"; \"loopback\" admits loopback, \
-         \"allow\" admits all, mine = true in a line of politeness.host your own hosts)"
+         \"allow\" permits all, mine = true in [[politeness.host]] your own hosts)"
     );
     let ended = run(&["crawl", &seed, "--dir", &dir, "-c", &config]).expect(3);
     ended.says(&[&format!("{seed}: address-forbidden: {reason}"), &format!("  {reason}\n")]);
@@ -455,8 +449,8 @@ fn a_clock_that_was_set_back() {
         run(&["hosts", &dir]).out.contains("Z\t127.0.0.1\t")
     });
     end(crawl);
-    let expected = "It waits: the clock is 30 days behind what the crawl wrote down last: it was set back, so its host rests for no longer \
-                    than it was to.";
+    let expected = "It waits: the clock is 30 days behind the crawl's last log entry: it was set back; its host rests no longer than \
+                    intended.";
     assert_eq!(why(&dir, &seeds[1]), expected);
     let rest = run(&["why", &seeds[1], "--dir", &dir, "--json"]).expect(0).json();
     let by: Vec<&str> =

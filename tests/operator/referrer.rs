@@ -173,7 +173,7 @@ fn what_came_of_each_seed_is_listed() {
     ]);
     assert_eq!(deep.expect(0).out.lines().count(), 1);
     let no_seed = format!("{}1", seeds[0]);
-    run(&["urls", &dir, "--seed", &no_seed]).expect(2).says(&[&format!("{no_seed} is no seed of this crawl")]);
+    run(&["urls", &dir, "--seed", &no_seed]).expect(2).says(&[&format!("{no_seed} is not a seed of this crawl")]);
 }
 
 #[test]
@@ -210,10 +210,10 @@ fn the_summary_ends_in_what_may_be_done() {
     assert!(ended.err.contains("    of robots.txt "), "{}", ended.err);
     for line in [
         format!(
-            "  401: 1 URL of 1 host, such as {seed}401, linked to by {seed}: a login is asked for (http.auth)\n    ringcrawl urls {dir} --cause 401\n"
+            "  401: 1 URL of 1 host, such as {seed}401, linked to by {seed}: the server requires a login (http.auth)\n    ringcrawl urls {dir} --cause 401\n"
         ),
         format!(
-            "  410: 1 URL of 1 host, such as {seed}410, linked to by {seed}: it is gone for good\n    ringcrawl urls {dir} --cause 410 --via\n"
+            "  410: 1 URL of 1 host, such as {seed}410, linked to by {seed}: permanently gone\n    ringcrawl urls {dir} --cause 410 --via\n"
         ),
         format!("    ringcrawl urls {dir} --cause 5xx\n"),
         format!(

@@ -99,13 +99,13 @@ fn a_list_that_is_reloaded_holds_for_what_is_queued() {
     crawl.wait_until("some pages", || web.report().requests > 200);
     std::fs::write(&list, "no entry\n").expect("a file");
     crawl.signal("HUP");
-    crawl.wait_for("it stays as it was");
+    crawl.wait_for("the previous files stay in effect");
     let before = web.report().requests;
     crawl.wait_until("more pages", || web.report().requests > before + 200);
     // All of the web: its hosts' names end so.
     std::fs::write(&list, ".test\n").expect("a file");
     crawl.signal("USR1");
-    crawl.wait_for("in force on all shards");
+    crawl.wait_for("in effect on all shards");
     // What was under way has ended by then, on a busy machine, too.
     std::thread::sleep(std::time::Duration::from_secs(2));
     let requests = web.report().requests;
@@ -132,16 +132,16 @@ fn a_list_that_lost_most_of_its_entries_needs_a_second_signal() {
     std::fs::write(&list, "").expect("a file");
     crawl.signal("USR1");
     let held = format!(
-        "scope: {list} has 0 entries and had 100; the same signal again has it taken, and so has scope.halved = \"take\"\n"
+        "scope: {list} has 0 entries and had 100; send the signal again to accept it, or set scope.halved = \"take\"\n"
     );
     crawl.wait_for(&held);
-    crawl.wait_for(": not reloaded, it stays as it was\n");
+    crawl.wait_for(": not reloaded; the previous files stay in effect\n");
     // Another file is another question.
     std::fs::write(&list, "a.test\n").expect("a file");
     crawl.signal("USR1");
     crawl.wait_for(&held.replace("has 0 entries", "has 1 entries"));
     crawl.signal("USR1");
-    crawl.wait_for("in force on all shards");
+    crawl.wait_for("in effect on all shards");
     // From now on this is what it had.
     std::fs::write(&list, "a.test\nb.test\nc.test\n").expect("a file");
     crawl.signal("USR1");
@@ -157,7 +157,7 @@ fn a_list_that_lost_most_of_its_entries_needs_a_second_signal() {
     crawl.signal("USR1");
     crawl.wait_for(": 1 entries in 1 MiB");
     crawl.signal("INT");
-    crawl.end().expect(0).says(&["in force on all shards"]);
+    crawl.end().expect(0).says(&["in effect on all shards"]);
 }
 
 /// Rules, lists and operators that are links to somebody's secrets: each mistake is told with its line, and nothing of it is quoted.

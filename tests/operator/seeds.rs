@@ -218,7 +218,7 @@ fn a_bad_line_stops_the_start_or_is_skipped() {
         format!(
             "{list}:3: \"http:/b.test\": \"http\" is followed by \":/\", not by \"://\" (did you mean http://b.test/?)"
         ),
-        format!("{list}:4: \"/about\": a relative URL: a seed has its host in it, such as https://example.org/path"),
+        format!("{list}:4: \"/about\": a relative URL: a seed needs a host, such as https://example.org/path"),
     ];
     let dir = folder.at("refused");
     let ended = run(&["crawl", "--dir", &dir, "-c", &config, "--seeds", &list]).expect(2);
@@ -228,7 +228,7 @@ fn a_bad_line_stops_the_start_or_is_skipped() {
     let (ended, urls) = crawl(&folder, &config, "skipped", &skip, 0);
     assert_eq!(urls, [format!("200 {good}")]);
     let skipped: Vec<&str> = ended.err.lines().filter_map(|line| line.strip_prefix("skipped: ")).collect();
-    let port = "seed http://a.test:25/ is out of scope: its port is another protocol's; give another one, or set scope.bad_ports = \"allow\"";
+    let port = "seed http://a.test:25/ is out of scope: its port belongs to another protocol; give another seed, or set scope.bad_ports = \"allow\"";
     assert_eq!(skipped, [&*wrong[0], &*wrong[1], port]);
     // A list that is not there is told with its option.
     let missing = folder.at("missing.txt");

@@ -131,7 +131,7 @@ fn a_site_that_few_link_to_waits_for_others() {
     }
     let (json, text) = crawl.why("with2", "b.spam.test");
     assert!(
-        text.contains("spam.test: 1 other site links to it, ") && text.contains("pages of 6 before others"),
+        text.contains("spam.test: 1 other site links to it, ") && text.contains("pages of its allowance of 6"),
         "{text}"
     );
     assert_eq!(
@@ -144,7 +144,7 @@ fn a_site_that_few_link_to_waits_for_others() {
         "{json:#}"
     );
     let (json, text) = crawl.why("with2", "hub.test");
-    assert!(text.contains("it is a seed's, and waits for no other"), "{text}");
+    assert!(text.contains("a seed's site has no allowance"), "{text}");
     assert_eq!(json["site"]["pages_before_others"], serde_json::Value::Null, "{json:#}");
 }
 

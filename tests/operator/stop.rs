@@ -48,7 +48,7 @@ fn interrupted_once_it_drains_and_goes_on() {
         let mut crawl = start(&arguments);
         crawl.wait_until("some pages", || web.report().requests >= requests);
         crawl.signal(signal);
-        let ended = crawl.end().expect(0).says(&["draining", "once more stops at once"]);
+        let ended = crawl.end().expect(0).says(&["draining", "repeat to stop at once"]);
         let json = ended.json();
         assert_eq!((json["ended"].as_str(), &json["in_flight"]), (Some("stopped by signal"), &0.into()), "{json:#}");
         assert!(json["queued"].as_u64().is_some_and(|queued| queued > 0), "{json:#}");

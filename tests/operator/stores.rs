@@ -91,7 +91,7 @@ fn an_index_that_leads_to_nothing_or_to_another_page() {
     let ended = run(&["store", "cat", &dir, &seed]).expect(1);
     assert!(ended.out.is_empty(), "{}", ended.out);
     ended.says(&[&seed, "the segment ends before that"]);
-    run(&["store", "ls", &dir]).expect(1).says(&[segment.to_str().expect("UTF-8"), "holds no record"]);
+    run(&["store", "ls", &dir]).expect(1).says(&[segment.to_str().expect("UTF-8"), "has no record"]);
     std::fs::write(&segment, bytes).expect("a segment");
     // Every line is given the offset of the record before it in the list.
     let text = std::fs::read_to_string(&index).expect("an index");

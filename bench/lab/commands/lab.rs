@@ -299,7 +299,7 @@ fn refuse_full(out: &Path) -> Result<(), Failed> {
 
 /// The measures of the crawl in `dir`.
 fn measured(arguments: &Lab, dir: &Path, bar: &mut Bar) -> Result<Web, Failed> {
-    let none = || mistake(format!("{}: no crawl (no crawl.json)", dir.display()));
+    let none = || mistake(format!("{}: not a crawl (no crawl.json)", dir.display()));
     let manifest = boot::read_manifest(dir).map_err(mistake)?.ok_or_else(none)?;
     let config = boot::kept_config(dir).map_err(mistake)?.ok_or_else(none)?;
     let order = config.frontier.order.as_str().to_owned();

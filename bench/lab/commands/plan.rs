@@ -228,7 +228,7 @@ fn read(arguments: &Plan, memory: &mut Memory, bar: &mut Bar) -> Result<(PageGra
     let mistake = |why: &dyn std::fmt::Display| Failed(MISTAKE, why.to_string());
     let dir = arguments.dir.as_deref().ok_or_else(|| mistake(&"--edges or --dir is needed"))?;
     let config = boot::kept_config(dir).map_err(|error| mistake(&error))?;
-    let config = config.ok_or_else(|| mistake(&format!("{}: no crawl (no crawl.json)", dir.display())))?;
+    let config = config.ok_or_else(|| mistake(&format!("{}: not a crawl (no crawl.json)", dir.display())))?;
     let segments = find_segments(dir).map_err(|error| mistake(&error))?;
     Ok(plan::read_stored(&segments, config, arguments.graph.settings(), memory, watch)?)
 }

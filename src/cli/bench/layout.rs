@@ -50,7 +50,7 @@ impl Layout {
         };
         let own = if cpus_given { cpus.to_vec() } else { without(all, &web) };
         if own.is_empty() || web.is_empty() {
-            return Err("--cpus: the system says of no CPU that it may be used".to_owned());
+            return Err("--cpus: this process may use none of these CPUs".to_owned());
         }
         let count = shards.unwrap_or(own.len() as u32);
         // A CPU without a shard is not one of the shards' CPUs.

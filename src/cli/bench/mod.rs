@@ -106,7 +106,7 @@ pub fn run(arguments: BenchArguments) -> ExitCode {
     if good {
         ExitCode::from(written)
     } else {
-        complain("the run was not what its workload says: see NOT SO above", FAILED)
+        complain("the run does not match its workload: see NOT SO above", FAILED)
     }
 }
 
@@ -114,7 +114,7 @@ pub fn run(arguments: BenchArguments) -> ExitCode {
 fn once(arguments: &BenchArguments, interrupts: Arc<AtomicUsize>) -> Result<(Value, bool), Failed> {
     let layout = Layout::new(arguments.shards, &arguments.cpus, &arguments.web_cpus).map_err(Failed::Order)?;
     if layout.is_shared() {
-        tell!("The web and the shards share a CPU: what a second shows is both together; CPU times are apart.");
+        tell!("The web and the shards share a CPU: wall times cover both; CPU times are separate.");
     }
     let run = Run {
         setup: Setup::new(arguments),

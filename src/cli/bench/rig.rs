@@ -116,7 +116,7 @@ impl Run<'_> {
         while crawl.control().shards().iter().any(|handle| handle.threads().iter().any(|thread| thread.tid().is_none()))
         {
             if crawl.poll(begun.elapsed(), Phase::Run) || begun.elapsed() > BEGIN_MAX {
-                return Err("the shards did not begin".to_owned());
+                return Err("the shards did not start".to_owned());
             }
             std::thread::sleep(POLL);
         }
@@ -134,7 +134,7 @@ impl Run<'_> {
             let sum = Totals::sum(&totals);
             match &first {
                 None if begun.elapsed() >= self.setup.warm_up => first = Some(probes.read(crawl.control(), served)),
-                Some(first) if first.at.elapsed() >= self.setup.time => break Ok("time is over"),
+                Some(first) if first.at.elapsed() >= self.setup.time => break Ok("time is up"),
                 Some(_) => looks.look(&sum, config, shards),
                 None => {}
             }
@@ -150,7 +150,7 @@ impl Run<'_> {
         };
         progress.finish();
         let last = probes.read(crawl.control(), served);
-        let first = first.ok_or_else(|| "stopped before the warm-up was over: nothing was measured".to_owned());
+        let first = first.ok_or_else(|| "stopped during the warm-up: nothing was measured".to_owned());
         let (ended, first) = (ended?, first?);
         let warm_up = first.at.duration_since(begun);
         Ok(([first, last], warm_up, looks.gauges(), ended))

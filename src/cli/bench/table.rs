@@ -24,7 +24,7 @@ pub fn of(figures: &Figures) -> String {
         figures.ended,
     );
     if setting.cpus_shared {
-        text.push_str("The web and the shards share a CPU: pages a second are those of both together.\n");
+        text.push_str("The web and the shards share a CPU: pages a second cover both.\n");
     }
     text.push('\n');
     let mut rows = Rows::default();
@@ -43,14 +43,14 @@ pub fn of(figures: &Figures) -> String {
     rows.text("shards' CPUs busy", percent(busy.shards), Some(format!("{} waiting", percent(busy.shards_waiting))));
     rows.text("web's CPUs busy", percent(busy.web), None);
     let besides = figures.cpu_seconds.crawler_besides;
-    rows.text("CPU besides", format!("{besides:.2} s"), Some("of the crawler, outside of its shards".to_owned()));
+    rows.text("other CPU", format!("{besides:.2} s"), Some("of the crawler, outside its shards".to_owned()));
     let rate = &figures.megabytes_per_second;
     rows.text(
         "MB a second",
         rounded(rate.wire),
         Some(format!("on the wire; {} decoded, {} stored", rounded(rate.decoded), rounded(rate.stored))),
     );
-    rows.text("in flight", rounded(figures.in_flight_mean), Some("in the mean".to_owned()));
+    rows.text("in flight", rounded(figures.in_flight_mean), Some("on average".to_owned()));
     let memory = &figures.memory;
     rows.text(
         "peak memory",
@@ -108,7 +108,7 @@ fn tls(figures: &Figures, rows: &mut Rows) {
 fn stages(figures: &Figures) -> String {
     let Some(stages) = &figures.stages else { return String::new() };
     let mut text = format!(
-        "\nCPU of a page by stage, of {} looks: the sum is {:.1} % of the threads' CPU time\n\n  {:<10}  {:>12}  {:>9}\n",
+        "\nCPU of a page by stage, of {} samples: the sum is {:.1} % of the threads' CPU time\n\n  {:<10}  {:>12}  {:>9}\n",
         grouped(stages.looks),
         stages.sum_of_thread_cpu * 100.0,
         "",

@@ -91,10 +91,10 @@ impl Bottleneck {
             Bottleneck::Shards => "the shards: their CPUs had no time left",
             Bottleneck::Others => "other threads and processes on the shards' CPUs",
             Bottleneck::Web => "the web server: give it more CPUs (--web-cpus)",
-            Bottleneck::Disk => "the disk: it was behind (--dir on a faster one)",
-            Bottleneck::Latency => "answers: every place for a fetch waited for one (fetch.in_flight_max)",
+            Bottleneck::Disk => "the disk: it fell behind (use a faster one with --dir)",
+            Bottleneck::Latency => "latency: every fetch slot waited for a response (fetch.in_flight_max)",
             Bottleneck::Work => "no URLs were left: more sites are needed (--sites)",
-            Bottleneck::Politeness => "delays: no host could be asked (--sites, politeness.host_delay)",
+            Bottleneck::Politeness => "delays: no host was due (--sites, politeness.host_delay)",
             Bottleneck::Hosts => "one request a host at a time: more hosts are needed (--sites)",
         }
     }

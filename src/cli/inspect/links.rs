@@ -63,7 +63,7 @@ fn print(arguments: &Links, stdout: &mut Stdout) -> io::Result<()> {
         found.iter().try_for_each(|(kind, url)| writeln!(stdout, "{}\t{url}", kind.name()))?;
         stdout.flush()?;
         if summary.bad + summary.dropped > 0 {
-            tell!("ringcrawl: {} references are no URL, {} are beyond the limits", summary.bad, summary.dropped);
+            tell!("ringcrawl: {} references are not URLs, {} exceed the limits", summary.bad, summary.dropped);
         }
         return Ok(());
     }
@@ -77,7 +77,7 @@ fn print(arguments: &Links, stdout: &mut Stdout) -> io::Result<()> {
     written?;
     stdout.flush()?;
     if summary.bad > 0 {
-        tell!("ringcrawl: {} references are no URL", summary.bad);
+        tell!("ringcrawl: {} references are not URLs", summary.bad);
     }
     Ok(())
 }

@@ -64,12 +64,12 @@ impl Standstill {
             (1, Some(trouble)) => trouble.clone(),
             (hosts, Some(trouble)) => {
                 let retried = totals.hosts_retried.min(hosts);
-                format!("{} of {} hosts left wait for another try: {trouble}", grouped(retried), grouped(hosts))
+                format!("{} of the {} remaining hosts wait for a retry: {trouble}", grouped(retried), grouped(hosts))
             }
-            (1, None) => "the only host left is waiting for its delay, its hours, or the end of a rest".to_owned(),
+            (1, None) => "the only remaining host waits for its delay, its hours, or the end of a rest".to_owned(),
             (hosts, None) => {
                 let hosts = grouped(hosts);
-                format!("all {hosts} hosts left are waiting for their delays, their hours, or the end of a rest")
+                format!("all {hosts} remaining hosts wait for their delays, their hours, or the end of a rest")
             }
         })
     }
@@ -111,18 +111,18 @@ mod tests {
         assert_eq!(said(&mut standstill, 5, &still(3)), "", "not for long");
         assert_eq!(
             said(&mut standstill, 10, &still(3)),
-            "all 3 hosts left are waiting for their delays, their hours, or the end of a rest"
+            "all 3 remaining hosts wait for their delays, their hours, or the end of a rest"
         );
         assert_eq!(
             said(&mut standstill, 15, &still(1)),
-            "the only host left is waiting for its delay, its hours, or the end of a rest"
+            "the only remaining host waits for its delay, its hours, or the end of a rest"
         );
         standstill.tell(Some("the network is down".to_owned()), Some("a.test: connection refused".to_owned()));
         assert_eq!(said(&mut standstill, 20, &still(1)), "the network is down");
         standstill.tell(None, Some("a.test: connection refused, try 2 of 5 in 9 min".to_owned()));
         assert_eq!(
             said(&mut standstill, 21, &still(1)),
-            "the only host left is waiting for its delay, its hours, or the end of a rest",
+            "the only remaining host waits for its delay, its hours, or the end of a rest",
             "it waits for no other try"
         );
         let retried = |hosts_left, hosts_retried| Totals { hosts_retried, ..still(hosts_left) };
@@ -133,7 +133,7 @@ mod tests {
         );
         assert_eq!(
             said(&mut standstill, 23, &retried(3, 2)),
-            "2 of 3 hosts left wait for another try: a.test: connection refused, try 2 of 5 in 9 min"
+            "2 of the 3 remaining hosts wait for a retry: a.test: connection refused, try 2 of 5 in 9 min"
         );
         standstill.tell(None, None);
         assert_eq!(said(&mut standstill, 25, &Totals { in_flight: 1, ..still(1) }), "");

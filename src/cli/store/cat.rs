@@ -82,7 +82,7 @@ pub fn run(arguments: &Cat, out: &mut impl Write) -> io::Result<u8> {
         }
         Ok(Printed::NoOriginal(original, time)) => {
             let path = arguments.path.display();
-            tell!("{}: its body is that of {original} at {time}, which is not in {path}", url.as_str());
+            tell!("{}: its body is stored with {original} at {time}, which is not in {path}", url.as_str());
             Ok(FAILED)
         }
         Err(ReadError::Io(error)) => Err(error),
@@ -153,7 +153,7 @@ enum Printed {
 }
 
 fn span(text: &str) -> Result<Span, String> {
-    Span::of(&digits(text)?).ok_or_else(|| "there is no such time".to_owned())
+    Span::of(&digits(text)?).ok_or_else(|| "no such time".to_owned())
 }
 
 /// The capture of `url` that `which` selects in the segments under `path`.
@@ -226,7 +226,7 @@ fn print(found: &Capture, url: &Url, arguments: &Cat, out: &mut impl Write) -> R
                 print_content(&mut reader, &http, url, out)?;
                 return Ok(Printed::Whole);
             }
-            tell!("{}: too long to be decoded, as stored", url.as_str());
+            tell!("{}: too long to decode; printed as stored", url.as_str());
         }
     }
     let mut piece = [0; 16 << 10];
@@ -353,7 +353,7 @@ fn search_segment(path: &Path, url: &Url, which: Which<'_>) -> io::Result<Option
         }
     }
     if damaged > 0 {
-        tell!("{}: {damaged} damaged places passed over", path.display());
+        tell!("{}: skipped {damaged} damaged places", path.display());
     }
     Ok(found)
 }

@@ -69,7 +69,7 @@ pub fn run(arguments: &Export, out: &mut impl Write) -> io::Result<u8> {
     let Exported { records, about_files, damaged, left_out: [noindex, unwanted], orphans, .. } = all;
     tell!("{records} records exported, {damaged} damaged places omitted");
     if records == about_files && noindex + unwanted == 0 {
-        tell!("nothing is of a URL that was asked for");
+        tell!("no record matches the requested URLs");
     }
     if noindex > 0 {
         tell!("{noindex} captures left out by noindex (see --noindex)");
@@ -79,12 +79,11 @@ pub fn run(arguments: &Export, out: &mut impl Write) -> io::Result<u8> {
     }
     if orphans > 0 {
         tell!(
-            "{orphans} revisits exported whose bodies are those of captures that were left out; \
-             store.duplicates = \"store\" has a later crawl store each body with its page"
+            "{orphans} exported revisits lost their bodies, which belong to omitted captures; set store.duplicates = \"store\" for the next crawl"
         );
     }
     if passed_over > 0 {
-        tell!("{passed_over} files were there already");
+        tell!("skipped {passed_over} files that exist");
     }
     Ok(if damaged + passed_over == 0 && records > about_files { DONE } else { FAILED })
 }
@@ -94,7 +93,7 @@ fn write(path: &Path, stem: &str, arguments: &Export, taken: &mut Taken) -> io::
     let name = format!("{stem}.{}", arguments.to.as_str());
     let (target, index) = (arguments.out.join(&name), arguments.out.join(format!("{stem}{INDEX_SUFFIX}")));
     if target.exists() {
-        tell!("{}: is there already and is left as it is", target.display());
+        tell!("{}: exists; left unchanged", target.display());
         return Ok(None);
     }
     let packing = Packing { format: arguments.to, zstd_level: 3, gzip_level: 6, ..Packing::default() };

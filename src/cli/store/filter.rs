@@ -12,7 +12,7 @@ use ringcrawl_warc::selection::UrlChoice;
 /// Options of what takes URLs.
 #[derive(clap::Args, Clone, PartialEq, Eq, Debug, Default)]
 pub struct UrlFilter {
-    /// Only URLs that begin so.
+    /// Only URLs that begin with this.
     #[arg(long, value_name = "URL")]
     prefix: Option<String>,
     /// Only URLs of this host and of names below it.

@@ -99,7 +99,7 @@ fn list_indexed(
         }
         let line = String::from_utf8_lossy(&line);
         let Some(entry) = IndexEntry::parse(line.trim_end()) else {
-            tell!("{}: no line of an index: {}", index.display(), column(line.trim_end()));
+            tell!("{}: not an index line: {}", index.display(), column(line.trim_end()));
             is_well = false;
             continue;
         };
@@ -164,7 +164,7 @@ fn list_all(
         }
     }
     if !has_any {
-        tell!("{}: the file holds no record", path.display());
+        tell!("{}: the file has no record", path.display());
     }
     Ok(is_well && has_any)
 }

@@ -45,7 +45,7 @@ impl Which<'_> {
 }
 
 impl Span {
-    /// From 4 to 14 digits; `None`: there is no such time.
+    /// From 4 to 14 digits; `None`: no such time.
     pub fn of(digits: &str) -> Option<Span> {
         let with = |rest: &str| UnixTime::from_digits(&format!("{digits}{rest}")).map(seconds);
         let after = digits.len().checked_sub("yyyy".len())?;

@@ -62,13 +62,13 @@ finished after 00:10
     2xx                    12,345  95.0 %
     3xx                       300  2.3 %
     4xx                       350  2.7 %
-      of robots.txt           310  answers to requests for robots.txt: there is none, or none for us
+      of robots.txt           310  responses to robots.txt requests: none exists, or not for us
     5xx                         4  0.0 %
     other                       1  0.0 %
   failures                    100  0.8 % of outcomes
     dns-not-found              30  30.0 %
     dns-timeout                70  70.0 %
-  last trouble                     dead.test: robots.txt: connection refused, given up after 3 tries
+  last problem                     dead.test: robots.txt: connection refused, given up after 3 tries
   denied by robots.txt         70
   links across shards      31,000
     dropped                 2,000
@@ -99,8 +99,8 @@ fn a_run_that_went_on_is_told_from_the_crawl() {
         "  URLs of the crawl     1,045,678  500,000 before this run\n",
         "    over                   46,678  1,000 before this run\n",
         "    waiting               999,000  499,000 before this run\n",
-        "    lost                        7  missing from damaged logs, unless they were found again\n",
-        "    records elsewhere         326  pages whose segments are not here; they are not fetched again\n",
+        "    lost                        7  lost in damaged logs, unless found again\n",
+        "    records elsewhere         326  pages in missing segments; they are not fetched again\n",
     ] {
         assert!(text.contains(line), "{text}");
     }

@@ -42,13 +42,13 @@ pub(super) fn holds(known: &Known) -> Vec<Hold> {
     let denied = known.denied().filter(|denied| url.is_some() || is_of_host(denied));
     if let Some(denied) = denied {
         let what = if url.is_some() { "it" } else { "them" };
-        hold("scope", None, format!("the scope now excludes {what} ({}), so no request is made", decider(denied)));
+        hold("scope", None, format!("the scope now excludes {what} ({}): no request is made", decider(denied)));
     }
     if let Says::Rules { allows: false, line } = &known.robots.says {
         let by = line.as_ref().map(|(number, line)| format!(", line {number}: {line}")).unwrap_or_default();
         let robots = known.robots.url.as_deref().unwrap_or("robots.txt");
         if url.is_some() {
-            hold("robots", None, format!("robots.txt forbids it ({robots}{by}): it ends without a request"));
+            hold("robots", None, format!("robots.txt forbids it ({robots}{by}): it will end without a request"));
         }
     }
     // A host that got a request since then is reached at its known address.
@@ -58,7 +58,7 @@ pub(super) fn holds(known: &Known) -> Vec<Hold> {
         hold("outage", None, outage.of_all());
     }
     if let Some(shortage) = &known.shortage {
-        hold("disk", None, format!("fetching waits: {shortage}"));
+        hold("disk", None, format!("fetching is paused: {shortage}"));
     }
     let rests = facts.note.as_ref().is_some_and(|note| note.left(now) > 0);
     if let Some(trouble) = facts.trouble().filter(|trouble| !is_wish(trouble) || !rests) {
@@ -74,46 +74,47 @@ pub(super) fn holds(known: &Known) -> Vec<Hold> {
         // The last record is some time old.
         let behind = span(Duration::from_secs(behind + behind / 100));
         let rest = facts.note.as_ref().filter(|note| note.until_seconds > now.saturating_add(note.lasts_seconds));
-        let but = if rest.is_some() { ", so its host rests for no longer than it was to" } else { "" };
-        let text = format!("the clock is {behind} behind what the crawl wrote down last: it was set back{but}");
+        let but = if rest.is_some() { "; its host rests no longer than intended" } else { "" };
+        let text = format!("the clock is {behind} behind the crawl's last log entry: it was set back{but}");
         hold("clock", None, text);
     }
     if !known.is_running {
         hold("not-running", None, "no crawl is running in this directory".to_owned());
     }
     if config.crawl.pages_max > 0 && facts.pages >= config.crawl.pages_max {
-        hold("pages-max", None, format!("the crawl has its crawl.pages_max = {} pages", config.crawl.pages_max));
+        hold("pages-max", None, format!("the crawl has reached crawl.pages_max = {}", config.crawl.pages_max));
     }
     if let Some((hours, closed)) = config.crawl.hours.and_then(|hours| Some((hours, hours.closed_for(known.now)?))) {
         let until = now + closed.as_secs();
-        hold("hours", Some(until), format!("crawl.hours = \"{hours}\" is over until {}", iso(until)));
+        hold("hours", Some(until), format!("outside crawl.hours = \"{hours}\" until {}", iso(until)));
     }
     let terms = config.politeness.host.terms_of(known.asked.host());
     if let Some((hours, closed)) = terms.hours.and_then(|hours| Some((hours, hours.closed_for(known.now)?))) {
         let until = now + closed.as_secs();
-        let text = format!("its host is asked at {hours} alone ([[politeness.host]]), which begins at {}", iso(until));
+        let text =
+            format!("its host may be requested only during {hours} ([[politeness.host]]), from {} on", iso(until));
         hold("host-hours", Some(until), text);
     }
     if let Says::Unreachable(status, words) = known.robots.says {
-        let text =
-            format!("robots.txt was answered with {status}{words} last, which forbids everything until it can be had");
+        let text = format!(
+            "the last response to robots.txt was {status}{words}, which forbids everything until robots.txt is available"
+        );
         hold("robots", None, text);
     }
     if let Some(until) = facts.note.as_ref().map(|note| now + note.left(now)).filter(|until| *until > now) {
         let asked = match facts.trouble().filter(|trouble| is_wish(trouble)).map(|trouble| trouble.cause) {
-            Some(Cause::Status(status)) => format!("as it answered {status}"),
-            _ => "as it asked for (Retry-After, Crawl-delay), or as it answered 429 or 503".to_owned(),
+            Some(Cause::Status(status)) => format!("because it answered {status}"),
+            _ => "as it asked (Retry-After, Crawl-delay), or because it answered 429 or 503".to_owned(),
         };
-        hold("rest", Some(until), format!("its host is left alone until {}, {asked}", iso(until)));
+        hold("rest", Some(until), format!("its host rests until {}, {asked}", iso(until)));
     }
     if let Some(until) = facts.origin_note.as_ref().map(|note| now + note.left(now)).filter(|until| *until > now) {
-        let text = format!("its port is left alone until {}, as it asked for (Retry-After)", iso(until));
+        let text = format!("its port rests until {}, as it asked (Retry-After)", iso(until));
         hold("rest", Some(until), text);
     }
     if let Some(most) = facts.site.pages_before_others(config).filter(|most| facts.site.pages >= *most) {
         let text = format!(
-            "its site has had the {} that it may have before others ({} to it; budget.site_pages_free): with crawl.pages_max \
-             each host that can be asked has 16 pages for one of its hosts",
+            "its site has used its allowance of {} ({} to it; budget.site_pages_free): under crawl.pages_max, each other due host gets 16 pages for one of its hosts",
             counted(most, "page"),
             linking(facts.site.linking_sites())
         );
@@ -122,15 +123,14 @@ pub(super) fn holds(known: &Known) -> Vec<Hold> {
     if let Some(url) = url {
         let delay = delay(known);
         if Hops::from_bits(url.depth).is_deferred() {
-            let why =
-                "as the page that linked to it advised against it (nofollow, noindex), or has it in another format";
-            let turns = "its kind has a quarter of its turns until two pages of it were worth their fetch";
+            let why = "because the linking page advises against it (nofollow, noindex) or offers it as another format";
+            let turns = "its kind gets a quarter of its turns until two of its pages prove worthwhile";
             hold("deferred", None, format!("it is deferred, {why}: {turns}"));
         }
         if url.ahead > 0 {
             let least = Duration::from_millis((delay.as_millis() as u64).saturating_mul(url.ahead));
             let text = format!(
-                "of its host {} before it, with {} between two requests: {} at least",
+                "{} of its host are ahead of it, {} apart: at least {}",
                 counted(url.ahead, "URL"),
                 span(delay),
                 span(least)

@@ -39,7 +39,7 @@ pub(super) fn as_text(known: &Known) -> String {
             line("via", &format!("{page}{}", if is_seed { " (a seed)" } else { "" }));
         }
         if let Some(seconds) = url.seconds {
-            let again = if url.is_duplicate { ", with a body that was stored lately" } else { "" };
+            let again = if url.is_duplicate { ", with a body that is already stored" } else { "" };
             line("ended", &format!("{} after {}{again}", iso(seconds), counted(url.tries.into(), "request")));
         }
         match &known.record {
@@ -49,7 +49,7 @@ pub(super) fn as_text(known: &Known) -> String {
         }
     }
     for other in &known.facts.known_others {
-        line("but known", other);
+        line("other form known", other);
     }
     if let Some(verdicts) = &known.scope {
         let what = match (&known.asked, known.denied()) {
@@ -59,16 +59,16 @@ pub(super) fn as_text(known: &Known) -> String {
         };
         // A list of addresses applies when a host's addresses are known, and this command looks up none.
         let blocked = known.facts.url.is_some_and(|url| url.state == UrlState::Failed(Failure::Blocked));
-        let unknown = if blocked { "; the addresses of its host are not looked up here" } else { "" };
+        let unknown = if blocked { "; this command does not look up addresses" } else { "" };
         match known.denied() {
             Some(denied) => line("scope", &format!("excludes {what} now ({})", decider(denied))),
-            None => line("scope", &format!("admits {what} now ({}){unknown}", decider(&verdicts[0]))),
+            None => line("scope", &format!("now allows {what} ({}){unknown}", decider(&verdicts[0]))),
         }
     }
     line("robots", &robots(known));
     host_lines(known, &mut line);
     if known.is_waiting() {
-        line("not here", UNKNOWN);
+        line("not shown", UNKNOWN);
     }
     text
 }
@@ -81,7 +81,7 @@ fn host_lines(known: &Known, line: &mut dyn FnMut(&str, &str)) {
     let counts = [
         (host.fetched, "fetched"),
         (host.waiting, "waiting"),
-        (host.set_aside, "without room"),
+        (host.set_aside, "set aside"),
         (host.failed, "failed"),
         (host.denied, "forbidden by robots.txt"),
     ];
@@ -91,8 +91,8 @@ fn host_lines(known: &Known, line: &mut dyn FnMut(&str, &str)) {
     if known.config.counts_linking_sites() {
         let (site, pages) = (&facts.site, counted(facts.site.pages, "page"));
         let allowed = match site.pages_before_others(&known.config) {
-            Some(most) => format!("{pages} of {most} before others"),
-            None => format!("{pages}; it is a seed's, and waits for no other"),
+            Some(most) => format!("{pages} of its allowance of {most}"),
+            None => format!("{pages}; a seed's site has no allowance"),
         };
         line("site", &format!("{}: {} to it, {allowed}", site.name, linking(site.linking_sites())));
     }
@@ -104,10 +104,10 @@ fn host_lines(known: &Known, line: &mut dyn FnMut(&str, &str)) {
         line("failure", &format!("{failure}: {count}, the last {}", iso(*latest)));
     }
     if let Some(first) = &host.first {
-        line("next", &format!("{first} is the first that waits"));
+        line("next", &format!("{first} is next"));
     }
-    let asked = facts.note.as_ref().filter(|note| !note.delay.is_zero()).map_or("", |_| ", Crawl-delay counted");
-    line("delay", &format!("{:.3} s at least between two requests{asked}", delay(known).as_secs_f64()));
+    let asked = facts.note.as_ref().filter(|note| !note.delay.is_zero()).map_or("", |_| ", including Crawl-delay");
+    line("delay", &format!("at least {:.3} s between requests{asked}", delay(known).as_secs_f64()));
 }
 
 /// The answering sentence.
@@ -124,11 +124,11 @@ fn answer(known: &Known) -> String {
                 (0, _, _) => match known.denied().filter(|denied| is_of_host(denied)) {
                     Some(denied) => {
                         format!(
-                            "Not known, and not queued if it is found: the scope excludes it ({}).",
+                            "Unknown; a link to it would not be queued: the scope excludes it ({}).",
                             decider(denied)
                         )
                     }
-                    None => "Not known: no URL of this host was found, or none in scope.".to_owned(),
+                    None => "Unknown: no URL of this host was found, or none is in scope.".to_owned(),
                 },
                 (_, Some(hold), _) => format!("{} of {host} waiting: {}.", counted(facts.waiting, "URL"), hold.text),
                 (_, None, Some((failure, at))) => {
@@ -136,10 +136,14 @@ fn answer(known: &Known) -> String {
                 }
                 (_, None, None) if facts.waiting > 0 => {
                     let waiting = counted(facts.waiting, "URL");
-                    format!("{waiting} of {host} waiting for a turn; nothing that is on disk holds them.")
+                    format!("{waiting} of {host} waiting for a turn; nothing on disk holds them back.")
                 }
                 (urls, None, None) => {
-                    format!("Nothing waits: of {host} {} known, all over{}.", counted(urls, "URL"), most_failed(known))
+                    format!(
+                        "Nothing waits: {host} has {} known, and all have ended{}.",
+                        counted(urls, "URL"),
+                        most_failed(known)
+                    )
                 }
             }
         }
@@ -178,11 +182,11 @@ pub(in crate::cli) fn explains(trouble: &Trouble, failure: &str) -> bool {
 /// Explains a status that came without a page.
 fn hint(status: u16) -> &'static str {
     match status {
-        401 => ": it wants a login (http.auth)",
-        403 => ": it does not let this crawler in",
-        407 => ": the proxy wants a login",
-        429 => ": it is asked too often",
-        503 => ": it has too much to do, or is closed for a while",
+        401 => ": it requires a login (http.auth)",
+        403 => ": it refuses this crawler",
+        407 => ": the proxy requires a login",
+        429 => ": too many requests",
+        503 => ": it is overloaded or down for maintenance",
         500..=599 => ": its server failed",
         _ => "",
     }
@@ -195,7 +199,7 @@ fn cut(url: &UrlFacts) -> &'static str {
         Some(Truncated::Length) => {
             ", cut at a limit of length (fetch.body_bytes_max, fetch.body_wire_bytes_max or fetch.decode_ratio_max)"
         }
-        Some(Truncated::Time) => ", cut, as it took too long (fetch.deadline, fetch.rate_min)",
+        Some(Truncated::Time) => ", cut because it took too long (fetch.deadline, fetch.rate_min)",
         Some(Truncated::Disconnect) => ", cut off: the connection ended before the page did",
         Some(Truncated::Unspecified) => ", cut off where its framing or content coding broke",
     }
@@ -205,7 +209,7 @@ fn cut(url: &UrlFacts) -> &'static str {
 fn wall(url: &UrlFacts) -> &'static str {
     match url.wall {
         Some(Wall::Challenge) => ", a challenge in place of a page",
-        Some(Wall::Payment) => ", a demand for payment",
+        Some(Wall::Payment) => ", a request for payment",
         None => "",
     }
 }
@@ -219,16 +223,17 @@ fn answer_known(known: &Known, url: &UrlFacts) -> String {
         UrlState::Fetched(status) => {
             let target = known.redirect.as_ref().map(|target| format!(", a redirect to {target}")).unwrap_or_default();
             let (wall, cut) = (wall(url), cut(url));
-            format!("It was asked for, and answered with status {status}{wall}{target} at {at}{cut}{}.", hint(status))
+            format!("It was requested, and returned status {status}{wall}{target} at {at}{cut}{}.", hint(status))
         }
         UrlState::SetAside => {
-            "It waits for the next run: there was no room for it (visited.urls_max, or its site's share).".to_owned()
+            "It waits for the next run because there was no room for it (visited.urls_max, or its site's share)."
+                .to_owned()
         }
         UrlState::Failed(Failure::RobotsDenied) => match &known.robots.says {
             Says::Rules { allows: false, line: Some((number, line)) } => {
-                format!("It is over since {at}: robots.txt forbids it, by line {number}: {line}")
+                format!("It ended at {at}: robots.txt forbids it, line {number}: {line}")
             }
-            _ => format!("It is over since {at}: robots.txt forbade it."),
+            _ => format!("It ended at {at}: robots.txt forbade it."),
         },
         UrlState::Failed(failure) => {
             let name = failure.as_str();
@@ -238,14 +243,12 @@ fn answer_known(known: &Known, url: &UrlFacts) -> String {
                 _ => "",
             };
             let cause = cause(known, name);
-            format!("It is over since {at} ({name}): {cause}. `crawl --retry-failed` asks for it again{once}.")
+            format!("It ended at {at} ({name}): {cause}. `crawl --retry-failed` retries it{once}.")
         }
         UrlState::Waiting => match holds(known).first() {
             Some(hold) => format!("It waits: {}.", hold.text),
-            None => {
-                "It waits for its turn, or for its next try: it is the next of its host, and nothing that is on disk holds it."
-                    .to_owned()
-            }
+            None => "It waits for its turn or its next try. It is next of its host, and nothing on disk holds it back."
+                .to_owned(),
         },
     }
 }
@@ -254,13 +257,12 @@ fn answer_unknown(known: &Known) -> String {
     let scope = known.scope.as_ref().and_then(|verdicts| verdicts.first());
     match scope.filter(|verdict| !verdict.is_allowed) {
         Some(denied) => {
-            format!("Not known, and not queued if it is found: the scope excludes it ({}).", decider(denied))
+            format!("Unknown; a link to it would not be queued: the scope excludes it ({}).", decider(denied))
         }
         None if known.facts.known_others.is_empty() => {
-            "Not known: no page that was read so far links to it, or its link was dropped (see the crawl's summary)."
-                .to_owned()
+            "Unknown: no page read so far links to it, or the link was dropped (see the crawl's summary).".to_owned()
         }
-        None => "Not known in this form; another form of it is.".to_owned(),
+        None => "Unknown in this form; another form is known.".to_owned(),
     }
 }
 
@@ -297,7 +299,7 @@ fn way(url: &UrlFacts, are_told: bool) -> String {
     if hops.is_deferred() {
         way.push_str(", deferred");
     }
-    if are_told { way } else { format!("{way} (which page linked to it was not kept)") }
+    if are_told { way } else { format!("{way} (the linking page was not recorded)") }
 }
 
 fn robots(known: &Known) -> String {
@@ -305,7 +307,7 @@ fn robots(known: &Known) -> String {
         .map_or_else(String::new, |time| iso(time.as_micros() / 1_000_000));
     let url = known.robots.url.as_deref().unwrap_or_default();
     match &known.robots.says {
-        Says::Nothing => "none is stored".to_owned(),
+        Says::Nothing => "none stored".to_owned(),
         Says::Missing(status) => format!("{url} of {time}: status {status}, which forbids nothing"),
         Says::Unreachable(status, words) => {
             format!("{url} of {time}: status {status}{words}, which forbids everything")
@@ -314,7 +316,7 @@ fn robots(known: &Known) -> String {
         Says::Rules { allows, line } => {
             let word = if *allows { "allows" } else { "forbids" };
             let by =
-                line.as_ref().map_or("no rule is about it".to_owned(), |(line, text)| format!("line {line}: {text}"));
+                line.as_ref().map_or("no rule matches it".to_owned(), |(line, text)| format!("line {line}: {text}"));
             format!("{url} of {time} {word} it ({by})")
         }
     }
@@ -324,35 +326,31 @@ fn robots(known: &Known) -> String {
 pub(in crate::cli) fn meaning(failure: &str) -> &'static str {
     match failure {
         "robots-denied" => "robots.txt forbids its URLs",
-        "robots-unreachable" => "robots.txt could not be had, which forbids everything",
-        "robots-server-error" => "robots.txt was answered with an error, which forbids everything",
-        "crawl-delay-too-long" => {
-            "robots.txt asks for a longer Crawl-delay than is waited for (politeness.crawl_delay_above)"
-        }
+        "robots-unreachable" => "robots.txt was unavailable, which forbids everything",
+        "robots-server-error" => "robots.txt returned an error, which forbids everything",
+        "crawl-delay-too-long" => "the Crawl-delay in robots.txt exceeds the limit (politeness.crawl_delay_above)",
         "host-dead" => {
-            "its host failed too often in a row (politeness.host_failures_max), or complained for six hours, of everything or of \
-             URLs like this one"
+            "its host failed too often in a row (politeness.host_failures_max), or answered 429 or 503 for six hours to everything or to similar URLs"
         }
         "dns-not-found" => "the name does not exist, or has no address",
-        "dns-failed" | "dns-timeout" => "no name server could tell its address",
+        "dns-failed" | "dns-timeout" => "no name server knew its address",
         "address-forbidden" => {
-            "fetch.private_addresses forbids its address (\"loopback\" admits this machine's, \"allow\" all, mine = true in a line of \
-             politeness.host your own hosts)"
+            "fetch.private_addresses forbids its address (\"loopback\" allows this machine's, \"allow\" all, mine = true in [[politeness.host]] your own hosts)"
         }
         "port-forbidden" => "the port belongs to another protocol (scope.bad_ports)",
         "out-of-scope" => "the scope excluded it when its turn came",
-        "over-budget" => "its host or site has had what [budget], or the options of its seed, allow",
-        "blocked" => "scope.block has it, its host or its address",
+        "over-budget" => "its host or site has used up its budget ([budget], or its seed's options)",
+        "blocked" => "scope.block lists it, its host or its address",
         name => Failure::ALL
             .iter()
             .find(|failure| failure.as_str() == name)
-            .map_or("no response came that could be used", |failure| words(*failure)),
+            .map_or("no usable response arrived", |failure| words(*failure)),
     }
 }
 
 /// What the directory does not record.
 const UNKNOWN: &str = "turns at its site, address and operator, pauses between tries, rests of kinds of URLs, what is left of \
-                       [budget], what was learned of traps: the running crawl alone knows them";
+                       [budget], what was learned of traps: only the running crawl knows them";
 
 /// The same for programs.
 pub(super) fn as_json(known: &Known) -> Value {

@@ -122,15 +122,15 @@ fn a_line_is_found_as_by_looking_at_each() {
 fn mistakes_name_line_and_what_was_expected() {
     for (text, expected) in [
         ("host = 1", "f:2: politeness.host: the number 1; expected tables with match"),
-        ("host = [1]", "f:2: politeness.host: this is no table; expected tables with match"),
+        ("host = [1]", "f:2: politeness.host: not a table; expected tables with match"),
         ("host = [{ delay = \"1s\" }]", "f:2: politeness.host: no match; expected match = "),
         (
             "host = [{ match = \"a.test\" }]",
-            "politeness.host.\"a.test\": it says nothing but match; expected mine, delay, hours",
+            "politeness.host.\"a.test\": only match is set; expected mine, delay, hours",
         ),
         (
             "host = [{ match = \"a b\", delay = \"1s\" }]",
-            "match: \"a b\" is no host; expected match = \"www.example.org\"",
+            "match: \"a b\" is not a host; expected match = \"www.example.org\"",
         ),
         (
             "[[politeness.host]]\nmatch = \"a.test\"\ndelay = 5",
@@ -159,18 +159,18 @@ fn mistakes_name_line_and_what_was_expected() {
         ),
         (
             "[[politeness.host]]\nmatch = \"a.test\"\ndelay = \"1s\"\n[[politeness.host]]\nmatch = \"A.test\"\ndelay = \"1s\"",
-            "f:6: politeness.host.\"a.test\": match: a.test stands there twice; expected each once",
+            "f:6: politeness.host.\"a.test\": match: a.test is listed twice; expected each once",
         ),
         (
             "[[politeness.host]]\nmatch = \".a.test\"\ndelay = \"1s\"\n[[politeness.host]]\nmatch = \"*.b.a.test\"\ndelay = \"1s\"",
-            "f:6: politeness.host.\"*.b.a.test\": match: no host is left for it behind \".a.test\"",
+            "f:6: politeness.host.\"*.b.a.test\": match: never used: \".a.test\" matches all of its hosts first",
         ),
     ] {
         let errors = parsed(&format!("[politeness]\n{text}\n")).expect_err(text);
         assert!(errors.len() == 1 && errors[0].contains(expected), "{text}: {errors:?}");
     }
     let many = format!("politeness.host = [{}]", "{ match = 'a.test', delay = '1s' },".repeat(LINES_MAX + 1));
-    assert!(parsed(&many).expect_err("too many")[0].contains("100001 lines, where there may be 100000"));
+    assert!(parsed(&many).expect_err("too many")[0].contains("100001 lines; expected at most 100000"));
 }
 
 #[test]

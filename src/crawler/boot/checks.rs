@@ -80,7 +80,7 @@ pub(super) fn balance(config: &Config, shards: u16) -> Result<(), BootError> {
         return Ok(());
     }
     Err(BootError::Order(format!(
-        "partition.balance_above: no shard of {shards} ever has more than {all} percent of the mean; expected less than {all}"
+        "partition.balance_above: with {shards} shards none can exceed {all} percent of the mean; expected less than {all}"
     )))
 }
 
@@ -151,15 +151,15 @@ pub(super) fn store_dirs(config: &Config, root: &Path) -> Result<(), BootError> 
     for dir in &config.store.dirs {
         let wrong = |why: &str| Err(BootError::Order(format!("store.dirs: {} {why}", dir.display())));
         if !dir.is_dir() {
-            return wrong("is no folder that can be found: mount its disk, or make it");
+            return wrong("is not there: mount its disk, or create it");
         }
         if root.as_ref().is_some_and(|root| dir.canonicalize().is_ok_and(|dir| dir.starts_with(root))) {
-            return wrong("lies in the crawl's directory: give one outside of it");
+            return wrong("is inside the crawl's directory: expected one outside it");
         }
         let probe = dir.join(format!(".ringcrawl-{}", std::process::id()));
         if let Err(error) = private::create_dirs(&probe).and_then(|()| fs::remove_dir(&probe)) {
             return wrong(&format!(
-                "cannot be written to ({error}): let its owner be the crawl's (systemd: ReadWritePaths=)"
+                "is not writable ({error}): make the crawl's user its owner (systemd: ReadWritePaths=)"
             ));
         }
     }
@@ -174,7 +174,7 @@ pub(super) fn left_out(config: &Config, dir: &Path) -> Result<(), BootError> {
     }
     let line = |key: &String| {
         format!(
-            "{key} is needed and was left out of {}/config.toml, which keeps no passwords: give it with -c FILE, where it \
+            "{key} is required but is not in {}/config.toml, which keeps no passwords: give it with -c FILE, where it \
              may be {{ file = \"/path\" }} or {{ credential = \"name\" }}, which are kept",
             dir.display()
         )
@@ -202,7 +202,8 @@ fn bounds_its_site(seed: &Seed) -> bool {
 pub fn notes(config: &Config) -> Vec<String> {
     let politeness = &config.politeness;
     let is_moot = politeness.host_delay < politeness.site_delay;
-    let note = "note: politeness.site_delay holds for each host, too: a shorter politeness.host_delay changes nothing";
+    let note =
+        "note: politeness.site_delay also applies to each host, so a shorter politeness.host_delay has no effect";
     is_moot.then(|| note.to_owned()).into_iter().collect()
 }
 
@@ -211,17 +212,14 @@ pub fn notes(config: &Config) -> Vec<String> {
 pub(super) fn seeds(config: &Config, files: &ScopeFiles, seeds: &mut Vec<Seed>) -> Result<Vec<String>, BootError> {
     let why = |outside: Outside| match outside {
         Outside::Rule(line) => {
-            format!("{}:{line} denies it; give another one, or a rule before that allows it", config.scope.rules)
+            format!("{}:{line} denies it; give another seed, or allow it in an earlier rule", config.scope.rules)
         }
-        Outside::Blocked => "it is on a list of scope.block; give another one, or take it off the list".to_owned(),
+        Outside::Blocked => "scope.block lists it; give another seed, or remove it from the list".to_owned(),
         Outside::Port => {
-            "its port is another protocol's; give another one, or set scope.bad_ports = \"allow\"".to_owned()
+            "its port belongs to another protocol; give another seed, or set scope.bad_ports = \"allow\"".to_owned()
         }
         Outside::Dear => {
-            format!(
-                "it takes more than 4 ms to compare it with the rules of {}; give a shorter one",
-                config.scope.rules
-            )
+            format!("comparing it with the rules of {} takes more than 4 ms; give a shorter seed", config.scope.rules)
         }
         _ => "it is longer than scope.url_bytes_max".to_owned(),
     };

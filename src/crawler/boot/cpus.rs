@@ -20,7 +20,7 @@ pub fn choose(list: &str) -> Result<Vec<CoreId>, String> {
         let cpu = allowed.iter().find(|cpu| u32::try_from(cpu.id) == Ok(number));
         cpu.copied().ok_or_else(|| {
             let given: Vec<String> = allowed.iter().map(|cpu| cpu.id.to_string()).collect();
-            format!("CPU {number} is not given to this process; it may use {}", given.join(","))
+            format!("this process may not use CPU {number}; it may use {}", given.join(","))
         })
     });
     chosen.collect()
@@ -41,7 +41,7 @@ mod tests {
         let first = all.first().expect("a CPU");
         assert_eq!(choose(&first.id.to_string()), Ok(vec![*first]));
         for unknown in ["4095", "8191"] {
-            assert!(choose(unknown).is_err_and(|why| why.contains(&format!("CPU {unknown} is not given"))));
+            assert!(choose(unknown).is_err_and(|why| why.contains(&format!("may not use CPU {unknown};"))));
         }
     }
 
@@ -53,7 +53,7 @@ mod tests {
         {
             let set = ringcrawl_config::Config::default().set("crawl.cpus", &format!("\"{list}\""));
             let chosen = choose(list);
-            let is_list = chosen.as_ref().map_or_else(|why| why.contains("not given"), |_| true);
+            let is_list = chosen.as_ref().map_or_else(|why| why.contains("may not use"), |_| true);
             assert_eq!(set.is_ok(), is_list, "{list:?}: {set:?} {chosen:?}");
         }
     }

@@ -227,7 +227,7 @@ impl CrawlDir {
         match &before {
             Some(Ok(before)) => notes.extend(kept_config::changes(root, &config, before)),
             Some(Err(DirError::Config(path, why))) => {
-                notes.push(format!("{}: {why}; it is written anew with the settings of this run", path.display()));
+                notes.push(format!("{}: {why}; rewritten with this run's settings", path.display()));
             }
             Some(Err(_)) | None => {}
         }
@@ -254,7 +254,7 @@ impl CrawlDir {
         if self.seeds.as_deref() != Some(seeds) || self.round != self.listed_round {
             if self.seeds.is_none() && !self.is_new {
                 let path = root.join(SEEDS);
-                notes.push(format!("{} was missing, and is written anew: {} seeds", path.display(), seeds.len()));
+                notes.push(format!("{} was missing; rewritten with {} seeds", path.display(), seeds.len()));
             }
             kept_seeds::write(root, &crawl_id, seeds, self.round).map_err(io(SEEDS))?;
         }
@@ -273,7 +273,7 @@ impl CrawlDir {
         })?;
         if elsewhere > 0 && matches!(&before, Some(Ok(before)) if before.store.dirs != *dirs) {
             let shards = self.manifest.shards;
-            notes.push(format!("store.dirs: {elsewhere} of {shards} shards go on where their segments lie"));
+            notes.push(format!("store.dirs: {elsewhere} of {shards} shards continue where their segments are"));
         }
         self.held.clear();
         self.held = segment_folders::hold(root)?;
@@ -382,14 +382,14 @@ fn missing(dir: &Path) -> Option<String> {
     match segments.is_dir() {
         true => {}
         false if has_logs => {
-            return Some(format!("{} is missing: what that shard stored is not there any more", segments.display()));
+            return Some(format!("{} is missing, with everything that shard stored", segments.display()));
         }
-        false => return Some(format!("{} is empty: the crawl goes on without what that shard knew", dir.display())),
+        false => return Some(format!("{} is empty: the crawl continues without what that shard knew", dir.display())),
     }
     let has_segments = fs::read_dir(segments).is_ok_and(|mut entries| entries.next().is_some());
     let urls = dir.join("urls");
     (has_segments && !has_logs)
-        .then(|| format!("{} is missing: its URLs are lost to this crawl, unless they are found again", urls.display()))
+        .then(|| format!("{} is missing: its URLs are lost, unless they are found again", urls.display()))
 }
 
 /// Whether `root` is the directory of a crawl, whole or damaged.

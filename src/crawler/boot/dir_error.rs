@@ -12,7 +12,7 @@ pub enum DirError {
     #[error("{path}: {why}", path = .0.display(), why = .1)]
     Io(PathBuf, io::Error),
     /// Something else has its name.
-    #[error("{path} is no directory; give an empty or a new directory", path = .0.display())]
+    #[error("{path} is not a directory; give an empty or a new one", path = .0.display())]
     NoDirectory(PathBuf),
     /// It is neither empty nor a crawl.
     #[error("{path} is not empty and holds no crawl (no crawl.json); give an empty or a new directory", path = .0.display())]
@@ -27,7 +27,7 @@ pub enum DirError {
     )]
     Seeds(PathBuf, String),
     /// The configuration that was kept cannot be used.
-    #[error("{path}: {why}; give the settings of the crawl with -c FILE, and they are kept instead", path = .0.display(), why = .1)]
+    #[error("{path}: {why}; give the settings with -c FILE, which replaces the kept ones", path = .0.display(), why = .1)]
     Config(PathBuf, String),
     /// The directory of a shard is gone.
     #[error(
@@ -51,10 +51,10 @@ pub enum DirError {
     )]
     Segments(PathBuf, PathBuf),
     /// Its logs cannot be rewritten for another number of shards.
-    #[error("{path}: its logs cannot be written anew for other shards: {why}", path = .0.display(), why = .1)]
+    #[error("{path}: its logs cannot be rewritten for another number of shards: {why}", path = .0.display(), why = .1)]
     Redistribution(PathBuf, String),
     /// The list of moved sites differs from what was written.
-    #[error("{path}: {why}; restore the file from a copy: without it nobody knows which shard has which site", path = .0.display(), why = .1)]
+    #[error("{path}: {why}; restore the file from a copy: it says which shard has which site", path = .0.display(), why = .1)]
     MovedSites(PathBuf, String),
     /// There are more moved sites than there is room for now.
     #[error("{path}: {count} sites were moved, more than partition.ram_bytes_max has room for; raise it", path = .0.display(), count = .1)]
@@ -79,6 +79,6 @@ pub enum DirError {
         wanted: String,
     },
     /// `--new` was given.
-    #[error("{path} holds a crawl already, and a new one was asked for", path = .0.display())]
+    #[error("{path} already holds a crawl, but --new was given", path = .0.display())]
     NotNew(PathBuf),
 }

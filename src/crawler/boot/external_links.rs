@@ -80,7 +80,7 @@ fn list_within(root: &Path, shards: u16, round: u32, seeds: &[Seed], mut bytes_f
     }
     let open = root.join(format!("{NAME}-{round}.open"));
     let mut out = BufWriter::new(private::create(&open)?);
-    writeln!(out, "# Links that left the scope in round {round}. With --seeds they are where a crawl begins.")?;
+    writeln!(out, "# Links that left the scope in round {round}. --seeds FILE starts a crawl from them.")?;
     links.urls.iter().try_for_each(|url| writeln!(out, "{}", url.as_str()))?;
     out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
     fs::rename(&open, &links.file)?;

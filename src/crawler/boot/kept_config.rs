@@ -39,7 +39,7 @@ pub(super) fn read(root: &Path, manifest: &Manifest) -> Result<Config, DirError>
         let by = text.lines().find_map(|line| line.strip_prefix(WRITTEN_BY)).unwrap_or("another version");
         let first = errors.first().map(|error| format!("line {}: {error}", error.line));
         let more = if errors.len() > 1 { format!(" (and {} more)", errors.len() - 1) } else { String::new() };
-        let why = format!("{by} wrote it, and it is not right for this one: {}{more}", first.unwrap_or_default());
+        let why = format!("{by} wrote it, and this version rejects it: {}{more}", first.unwrap_or_default());
         DirError::Config(path, why)
     })
 }

@@ -16,14 +16,12 @@ pub fn check(config: &mut Config, seeds: &[Seed]) -> Result<(), String> {
         return Ok(());
     }
     if config.proxy.address().is_some() {
-        return Err("proxy.url leads away from this machine: a crawl that leaves it must say who it is; \
-                    set agent.name, agent.url and agent.email"
+        return Err("proxy.url leaves this machine: such a crawl must identify itself; set agent.name, agent.url and agent.email"
             .to_owned());
     }
     if let Some(seed) = seeds.iter().find(|seed| !may_be_asked(config, seed)) {
         return Err(format!(
-            "{} is not on this machine: a crawl that leaves it must say who it is; \
-             set agent.name, agent.url and agent.email",
+            "{} is not on this machine: a crawl that leaves it must identify itself; set agent.name, agent.url and agent.email",
             seed.url.as_str()
         ));
     }

@@ -109,7 +109,7 @@ fn parse(text: &str) -> Result<Manifest, String> {
     let checksum = value.as_object_mut().and_then(|members| members.shift_remove(CHECKSUM));
     // First checks whether it is whole: a wrong digit in the format is damage, not another version.
     if checksum.as_ref().is_some_and(|checksum| *checksum != sum(&value)) {
-        return Err(damaged("its checksum does not fit"));
+        return Err(damaged("its checksum does not match"));
     }
     match format {
         Some(format) if format == u64::from(FORMAT) => {}
@@ -117,11 +117,10 @@ fn parse(text: &str) -> Result<Manifest, String> {
             let by = value.get("created_by").and_then(Value::as_str).unwrap_or("another version");
             let by: String = by.chars().take(60).filter(|character| !character.is_control()).collect();
             return Err(format!(
-                "the crawl is of format {format}, begun by {by}; this ringcrawl reads format {FORMAT} and converts no \
-                 other: go on with the version that began it, or give a new directory"
+                "the crawl is of format {format}, begun by {by}; this ringcrawl reads format {FORMAT} and cannot convert it: continue with the version that began it, or give a new directory"
             ));
         }
-        None => return Err("no manifest of a crawl: it names no format; give an empty or a new directory".to_owned()),
+        None => return Err("not the manifest of a crawl (no format); give an empty or a new directory".to_owned()),
     }
     if checksum.is_none() {
         return Err(damaged("it has no checksum"));
@@ -137,7 +136,7 @@ fn parse(text: &str) -> Result<Manifest, String> {
         || manifest.exchange_mode.parse::<ExchangeMode>().is_err()
         || !is_id(&manifest.crawl_id)
     {
-        return Err(damaged("a member has a value that no crawl has"));
+        return Err(damaged("a member has an invalid value"));
     }
     Ok(manifest)
 }
@@ -153,8 +152,7 @@ fn sum(members: &Value) -> String {
 
 fn damaged(why: &str) -> String {
     format!(
-        "damaged manifest: {why}; restore the file from a copy: without it the crawl cannot go on, but `ringcrawl store` \
-         still reads what was stored"
+        "damaged manifest: {why}; restore the file from a copy: the crawl cannot continue without it, but `ringcrawl store` still reads its pages"
     )
 }
 
@@ -209,13 +207,13 @@ mod tests {
     #[test]
     fn other_formats_and_files_are_told_apart() {
         let older = "{\"format\": 1, \"created_by\": \"ringcrawl 0.1.0\", \"rng_seed\": 5}";
-        for word in ["format 1, begun by ringcrawl 0.1.0", "reads format 2 and converts no other", "a new directory"] {
+        for word in ["format 1, begun by ringcrawl 0.1.0", "reads format 2 and cannot convert it", "a new directory"] {
             assert!(told(older).contains(word), "{}", told(older));
         }
         assert!(told("{\"format\": 9, \"engine\": 3}").contains("format 9, begun by another version"));
-        assert!(told("{\"jobs\": []}").contains("names no format"));
+        assert!(told("{\"jobs\": []}").contains("no format"));
         assert!(told("{\"format\": 2}").contains("damaged manifest: it has no checksum"));
-        assert!(told("").contains("damaged manifest") && told("[]").contains("names no format"));
+        assert!(told("").contains("damaged manifest") && told("[]").contains("no format"));
         // A valid checksum over values that no crawl has.
         for (member, wrong) in [
             ("shards", Value::from(0)),

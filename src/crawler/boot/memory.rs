@@ -23,7 +23,9 @@ pub fn memory_budget(config: &Config, partition: &Partition, bounds_sites: bool)
     MemoryBudget::new(config, partition.shards(), all.saturating_sub(sites), bounds_sites).map_err(|error| {
         match sites >> 20 {
             0 => error.to_string(),
-            sites => format!("{error}; {sites} of {} MiB are for where sites are (partition.ram_bytes_max)", all >> 20),
+            sites => {
+                format!("{error}; {sites} of {} MiB hold the assignment of sites (partition.ram_bytes_max)", all >> 20)
+            }
         }
     })
 }
@@ -35,9 +37,7 @@ pub fn check_sites_table(config: &Config) -> Result<(), String> {
         return Ok(());
     }
     let [wanted, all] = [wanted, all].map(|bytes| bytes >> 20);
-    Err(format!(
-        "partition.ram_bytes_max: {wanted} MiB are not less than the {all} MiB that the crawl may use; expected less"
-    ))
+    Err(format!("partition.ram_bytes_max: {wanted} MiB, but the crawl may use only {all} MiB in all; expected less"))
 }
 
 /// Bytes that a crawl may use.
@@ -50,7 +50,7 @@ fn bytes(config: &Config) -> Result<u64, String> {
         (wanted, Some((there, whose))) if wanted > there => {
             let [wanted, there] = [wanted, there].map(|bytes| bytes >> 20);
             return Err(format!(
-                "crawl.ram_bytes_max: {wanted} MiB are more than the {there} MiB that {whose} allows; expected less, or \"0B\""
+                "crawl.ram_bytes_max: {wanted} MiB exceed the {there} MiB that {whose} allows; expected less, or \"0B\""
             ));
         }
         (wanted, _) => wanted,
@@ -93,8 +93,7 @@ fn crowd_note_in(root: &Path, config: &Config, own: u32) -> Option<String> {
     let first = others.first()?;
     let more = if others.len() > 1 { format!(" and {} more", others.len() - 1) } else { String::new() };
     Some(format!(
-        "memory: another crawl runs on this machine (process {first}{more}), and each takes up to three quarters of its memory unless it \
-         is told otherwise; set crawl.ram_bytes_max for each"
+        "memory: another crawl runs on this machine (process {first}{more}), and each takes up to three quarters of its memory by default; set crawl.ram_bytes_max for each"
     ))
 }
 
@@ -216,16 +215,16 @@ mod tests {
         let mut config = Config::default();
         config.crawl.ram_bytes_max = 1 << 50;
         let error = memory_budget(&config, &Partition::by_site(1), false).unwrap_err();
-        assert!(error.starts_with("crawl.ram_bytes_max: 1073741824 MiB are more than "), "{error}");
+        assert!(error.starts_with("crawl.ram_bytes_max: 1073741824 MiB exceed "), "{error}");
         config.crawl.ram_bytes_max = 256 << 20;
         config.partition.ram_bytes_max = 256 << 20;
         let error = check_sites_table(&config).unwrap_err();
-        assert!(error.starts_with("partition.ram_bytes_max: 256 MiB are not less than the 256 MiB"), "{error}");
+        assert!(error.starts_with("partition.ram_bytes_max: 256 MiB, but the crawl may use only 256 MiB"), "{error}");
         config.partition.ram_bytes_max = 200 << 20;
         assert_eq!(check_sites_table(&config), Ok(()));
         config.partition.balance = Balance::Sites;
         let error = memory_budget(&config, &Partition::by_site(2), false).unwrap_err();
-        assert!(error.ends_with("; 200 of 256 MiB are for where sites are (partition.ram_bytes_max)"), "{error}");
+        assert!(error.ends_with("; 200 of 256 MiB hold the assignment of sites (partition.ram_bytes_max)"), "{error}");
         config.partition.balance = Balance::Off;
         assert_eq!(memory_budget(&config, &Partition::by_site(1), false).unwrap().bytes(), 256 << 20);
     }

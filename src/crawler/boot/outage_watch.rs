@@ -57,7 +57,7 @@ impl OutageWatch {
                 }
                 if !self.told.contains(&outage.out_of_reach) {
                     self.told.push(outage.out_of_reach);
-                    let waits = if outage.out_of_reach == OutOfReach::All { ": fetching waits" } else { "" };
+                    let waits = if outage.out_of_reach == OutOfReach::All { ": fetching is paused" } else { "" };
                     control.note(format!("{}{waits}", outage.describe(now)));
                 }
             }
@@ -65,15 +65,15 @@ impl OutageWatch {
             (Some(outage), None) if !outage.is_again => {
                 let seconds = now.since(outage.since).as_secs();
                 control.note(format!(
-                    "the outage of {seconds} s is over: fetching goes on, and what it broke off is tried again"
+                    "the outage of {seconds} s has ended: fetching continues, and interrupted requests are retried"
                 ));
             }
             _ => {}
         }
         let was_full = std::mem::replace(&mut self.is_disk_full, self.floor.look(self.surroundings.free_bytes));
         match (was_full, self.is_disk_full) {
-            (false, true) => control.note(format!("{}: fetching waits", self.disk())),
-            (true, false) => control.note("there is room on the disk again: fetching goes on".to_owned()),
+            (false, true) => control.note(format!("{}: fetching is paused", self.disk())),
+            (true, false) => control.note("the disk has room again: fetching continues".to_owned()),
             _ => {}
         }
         for (shard, ((orders, _), report)) in self.orders.iter_mut().zip(&reports).enumerate() {
@@ -82,7 +82,7 @@ impl OutageWatch {
             }
         }
         let outage = self.breaker.outage().filter(|_| ruling.gives_up)?;
-        Some(format!("{}, and outage.wait_max is over", outage.describe(now)))
+        Some(format!("{}, and outage.wait_max has passed", outage.describe(now)))
     }
 
     /// What makes fetching wait now.

@@ -102,7 +102,7 @@ fn write(root: &Path, held: &Manifest, new: &mut Manifest, change: &Change<'_>) 
     new.segments_from = redistributed.segments_from;
     let urls: u64 = found.iter().map(|found| found.next_url - found.urls_lost.min(found.next_url)).sum();
     notes.push(match change.levels {
-        Some(_) => format!("{urls} URLs of {} shards written anew", held.shards),
+        Some(_) => format!("rewrote {urls} URLs of {} shards", held.shards),
         None => format!("{urls} URLs of {} shards redistributed to {}", held.shards, new.shards),
     });
     for (shard, found) in (0..held.shards).zip(&found) {
@@ -268,10 +268,7 @@ impl RedistributedFiles for Files<'_> {
 
 /// The error for a crawl that was copied incompletely while a redistribution was being put into place.
 fn half_copied(whole: &Path, missing: &str) -> io::Error {
-    let why = format!(
-        "{} lacks {missing}: the crawl was copied in part; copy it again, whole, from where it was",
-        whole.display()
-    );
+    let why = format!("{} lacks {missing}: the copy of this crawl is incomplete; copy it again", whole.display());
     io::Error::new(ErrorKind::InvalidData, why)
 }
 

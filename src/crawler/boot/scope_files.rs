@@ -51,7 +51,7 @@ impl ScopeFiles {
     pub fn halved(&self, before: &ScopeFiles) -> Option<String> {
         let lost = self.sizes.iter().zip(&before.sizes).filter(|((_, now), (_, before))| *now < before.div_ceil(2));
         let told: Vec<String> =
-            lost.map(|((path, now), (_, before))| format!("{path} has {now} entries and had {before}")).collect();
+            lost.map(|((path, now), (_, before))| format!("{path} has {now} entries, before {before}")).collect();
         (!told.is_empty()).then(|| told.join(", "))
     }
 
@@ -73,9 +73,7 @@ impl ScopeFiles {
                 Some((path, _)) => changed = path.display().to_string(),
             }
         }
-        Err(vec![format!(
-            "{changed}: it was written again and again while it was read; expected one that is written under another name, and renamed"
-        )])
+        Err(vec![format!("{changed}: it kept changing while it was read; write it under another name and rename it")])
     }
 
     fn read_once(config: &Config) -> Result<ScopeFiles, Vec<String>> {
@@ -118,7 +116,7 @@ impl ScopeFiles {
             }
             match config.scope.block_errors {
                 BlockErrors::Refuse if mistakes.count > 0 => {
-                    told.push("scope.block_errors = \"skip\" goes on without such lines".to_owned());
+                    told.push("scope.block_errors = \"skip\" ignores such lines".to_owned());
                     errors.append(&mut told);
                 }
                 BlockErrors::Refuse => {}
@@ -314,12 +312,12 @@ mod tests {
         let before = files([50, 5], 3);
         assert_eq!(files([50, 5], 3).halved(&before), None);
         assert_eq!(files([25, 100], 2).halved(&before), None);
-        let one = format!("{} has 48 entries and had 100", folder.at("one"));
+        let one = format!("{} has 48 entries, before 100", folder.at("one"));
         assert_eq!(files([24, 5], 3).halved(&before), Some(one.clone()));
         // A small one next to a large one, and rules.
-        let two = format!("{} has 4 entries and had 10", folder.at("two"));
+        let two = format!("{} has 4 entries, before 10", folder.at("two"));
         assert_eq!(files([500, 2], 3).halved(&before), Some(two));
-        let rules = format!("{} has 1 entries and had 3", folder.at("rules"));
+        let rules = format!("{} has 1 entries, before 3", folder.at("rules"));
         assert_eq!(files([24, 5], 1).halved(&before), Some(format!("{rules}, {one}")));
         assert_eq!(before.halved(&ScopeFiles::default()), None);
         assert_eq!(files([50, 5], 0).halved(&files([50, 5], 1)).map(|told| told.contains("has 0")), Some(true));

@@ -60,7 +60,7 @@ impl ScopeReload {
         }
         let lost = files.halved(&self.files)?;
         self.held = Some(told);
-        Some(format!("{lost}; the same signal again has it taken, and so has scope.halved = \"take\""))
+        Some(format!("{lost}; send the signal again to accept it, or set scope.halved = \"take\""))
     }
 
     /// Requests that the files be read again.
@@ -95,7 +95,10 @@ impl ScopeReload {
                 }
                 Err(errors) => {
                     errors.iter().for_each(|error| control.note(format!("scope: {error}")));
-                    control.note(format!("scope: {}: not reloaded, it stays as it was", ring::unix_now().to_iso()));
+                    control.note(format!(
+                        "scope: {}: not reloaded; the previous files stay in effect",
+                        ring::unix_now().to_iso()
+                    ));
                 }
             }
         }
@@ -106,7 +109,7 @@ impl ScopeReload {
             })
         }) {
             control.note(format!(
-                "scope: {}: reloaded, in force on all shards: {}",
+                "scope: {}: reloaded, in effect on all shards: {}",
                 ring::unix_now().to_iso(),
                 given.told
             ));

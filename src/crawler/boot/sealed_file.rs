@@ -78,11 +78,11 @@ pub(super) fn open_name(root: &Path, name: &str) -> PathBuf {
 /// The text without the seal, and the crawl's identifier.
 fn unseal(bytes: Vec<u8>) -> Result<(String, String), Unsealed> {
     if bytes.len() as u64 > FILE_BYTES_MAX {
-        return Err(Unsealed::Damaged("it is longer than any that was written"));
+        return Err(Unsealed::Damaged("it is longer than ringcrawl writes it"));
     }
     let mut text = String::from_utf8(bytes).map_err(|_| Unsealed::Damaged("it is not UTF-8"))?;
     let start = text.strip_suffix('\n').map(|lines| lines.rfind('\n').map_or(0, |end| end + 1));
-    let start = start.ok_or(Unsealed::Damaged("its last line is not whole"))?;
+    let start = start.ok_or(Unsealed::Damaged("its last line is incomplete"))?;
     let line = text.get(start..).unwrap_or_default();
     let seal =
         line.strip_suffix('\n').and_then(|line| line.strip_prefix("# crawl ")).and_then(|line| line.split_once(", "));
@@ -93,7 +93,7 @@ fn unseal(bytes: Vec<u8>) -> Result<(String, String), Unsealed> {
     let summed = text.len() - sum.len() - 1;
     let is_right = text.as_bytes().get(..summed).is_some_and(|bytes| format!("{:016x}", xxh3_64(bytes)) == sum);
     if !is_right {
-        return Err(Unsealed::Damaged("its checksum does not fit"));
+        return Err(Unsealed::Damaged("its checksum does not match"));
     }
     let id = id.to_owned();
     text.truncate(start);

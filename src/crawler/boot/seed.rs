@@ -19,11 +19,11 @@ use ringcrawl_url::Url;
 /// Reads one seed, already trimmed.
 pub(super) fn parse(text: &str) -> Result<Url, String> {
     if let Some((first, _)) = text.split_once(char::is_whitespace) {
-        let why = "white space in it: a seed is one URL, and a space in a URL is written %20";
+        let why = "it has white space: a seed is one URL, and a space in a URL is written %20";
         return Err(wrong(why, first));
     }
     if is_relative(text) {
-        return Err("a relative URL: a seed has its host in it, such as https://example.org/path".to_owned());
+        return Err("a relative URL: a seed needs a host, such as https://example.org/path".to_owned());
     }
     let (word, mark, rest) = split(text);
     let scheme = word.to_ascii_lowercase();
@@ -52,20 +52,20 @@ fn whole(text: &str) -> Result<Url, String> {
     let (scheme, _, rest) = split(text);
     let (word, mark, after) = split(rest);
     if matches!(word.to_ascii_lowercase().as_str(), "http" | "https") && mark.len() > 1 {
-        return Err(wrong("the scheme is there twice", &format!("{word}://{after}")));
+        return Err(wrong("two schemes", &format!("{word}://{after}")));
     }
     let url = Url::parse(text).map_err(|error| error.to_string())?;
     let authority = authority(rest);
     if let Some((_, place)) = authority.rsplit_once('@') {
         let after = rest.strip_prefix(authority).unwrap_or_default();
-        let why = "credentials are in it, which a seed cannot carry; set http.auth for its origin";
+        let why = "it has credentials, which a seed cannot carry; set http.auth for its origin";
         return Err(wrong(why, &format!("{scheme}://{place}{after}")));
     }
     host_name(&url)?;
     // An address of four numbers is kept as it is written; any other spelling obscures the address.
     let written = host_of(authority).trim_end_matches('.');
     if url.host().parse::<Ipv4Addr>().is_ok() && written != url.host() {
-        return Err(format!("\"{written}\" stands for the address {} (if it is meant, write that)", url.host()));
+        return Err(format!("\"{written}\" means the address {}; write that if you mean it", url.host()));
     }
     Ok(url)
 }
@@ -83,7 +83,7 @@ fn host_name(url: &Url) -> Result<(), String> {
     }
     let is_of_names = |character: char| character.is_ascii_alphanumeric() || matches!(character, '.' | '-' | '_');
     if let Some(other) = host.chars().find(|character| !is_of_names(*character)) {
-        let why = format!("there is no '{other}' in names");
+        let why = format!("names cannot contain '{other}'");
         let guess = host.replace(',', ".");
         return if guess.chars().all(is_of_names) {
             Err(wrong(&format!("\"{host}\" is not a host name: {why}"), &url.as_str().replacen(host, &guess, 1)))
@@ -139,7 +139,7 @@ fn bare(text: &str) -> Result<Url, String> {
     }
     // The parser explains an empty host and the like better.
     let url = whole(&with_scheme)?;
-    Err(format!("\"{host}\" is not a host name: there is no dot in it (if it is one, write {})", url.as_str()))
+    Err(format!("\"{host}\" is not a host name: it has no dot (if it is one, write {})", url.as_str()))
 }
 
 /// Whether it can only be a reference relative to another page (RFC 3986 section 4.2): its path, its query, or the
@@ -225,14 +225,14 @@ mod tests {
             ("htps:/foo.org", "\"htps\" is followed by \":/\"", "https://foo.org/"),
             ("//foo.org/a", "no scheme before \"//\"", "http://foo.org/a"),
             ("://foo.org/a", "no scheme before \"://\"", "http://foo.org/a"),
-            ("http://bbox.test/ trailing", "white space in it", "http://bbox.test/"),
-            ("foo.org # ours", "white space in it", "http://foo.org/"),
+            ("http://bbox.test/ trailing", "it has white space", "http://bbox.test/"),
+            ("foo.org # ours", "it has white space", "http://foo.org/"),
             ("bot@foo.org", "a mail address", "http://foo.org/"),
-            ("http://http://foo.org/a", "the scheme is there twice", "http://foo.org/a"),
-            ("http://https//foo.org/a", "the scheme is there twice", "https://foo.org/a"),
-            ("https://HTTPS://foo.org", "the scheme is there twice", "https://foo.org/"),
-            ("http://foo,org/a,b", "\"foo,org\" is not a host name: there is no ',' in names", "http://foo.org/a,b"),
-            ("foo,bar.org", "there is no ',' in names", "http://foo.bar.org/"),
+            ("http://http://foo.org/a", "two schemes", "http://foo.org/a"),
+            ("http://https//foo.org/a", "two schemes", "https://foo.org/a"),
+            ("https://HTTPS://foo.org", "two schemes", "https://foo.org/"),
+            ("http://foo,org/a,b", "\"foo,org\" is not a host name: names cannot contain ','", "http://foo.org/a,b"),
+            ("foo,bar.org", "names cannot contain ','", "http://foo.bar.org/"),
             ("https://user:pw@foo.org:81/a@b", "set http.auth for its origin", "https://foo.org:81/a@b"),
             ("http://user@foo.org", "set http.auth for its origin", "http://foo.org/"),
         ] {
@@ -245,18 +245,18 @@ mod tests {
     #[test]
     fn what_is_no_seed_is_refused_without_one() {
         for (text, why) in [
-            ("exmaple", "\"exmaple\" is not a host name: there is no dot in it (if it is one, write http://exmaple/)"),
+            ("exmaple", "\"exmaple\" is not a host name: it has no dot (if it is one, write http://exmaple/)"),
             ("wiki:8080/x", "if it is one, write http://wiki:8080/x)"),
-            ("exmaple.", "there is no dot in it"),
-            ("42", "\"42\" stands for the address 0.0.0.42"),
-            ("1.2.3", "\"1.2.3\" stands for the address 1.2.0.3 (if it is meant, write that)"),
-            ("http://1.2.3/", "\"1.2.3\" stands for the address 1.2.0.3 (if it is meant, write that)"),
-            ("http://0x7f.1:81/a", "\"0x7f.1\" stands for the address 127.0.0.1"),
+            ("exmaple.", "it has no dot"),
+            ("42", "\"42\" means the address 0.0.0.42"),
+            ("1.2.3", "\"1.2.3\" means the address 1.2.0.3; write that if you mean it"),
+            ("http://1.2.3/", "\"1.2.3\" means the address 1.2.0.3; write that if you mean it"),
+            ("http://0x7f.1:81/a", "\"0x7f.1\" means the address 127.0.0.1"),
             ("http://-x.org/", "neither begins nor ends with a hyphen"),
             ("http://www.x-.co.uk/", "neither begins nor ends with a hyphen"),
-            ("http://a$b.org/", "\"a$b.org\" is not a host name: there is no '$' in names"),
-            ("http", "there is no dot in it"),
-            ("not a url", "white space in it"),
+            ("http://a$b.org/", "\"a$b.org\" is not a host name: names cannot contain '$'"),
+            ("http", "it has no dot"),
+            ("not a url", "it has white space"),
             ("http:/exmaple", "\"http\" is followed by \":/\""),
             ("", "empty host"),
             ("http://", "empty host"),
@@ -266,7 +266,7 @@ mod tests {
             ("news:c", "not http or https"),
             ("http://[b/", "not a URL"),
             ("<http://a.test/>", "not a URL"),
-            ("/about", "a relative URL: a seed has its host in it, such as https://example.org/path"),
+            ("/about", "a relative URL: a seed needs a host, such as https://example.org/path"),
             ("../a/b.html", "a relative URL"),
             ("./example.org", "a relative URL"),
             ("?page=2", "a relative URL"),

@@ -115,7 +115,7 @@ fn read_lines(
         let bytes = read.map_err(|error| here(error.to_string()))?;
         if lines.limit() == 0 {
             return Err(here(format!(
-                "the file is longer than {FILE_BYTES_MAX} bytes here, unpacked; expected less, or several files"
+                "the unpacked file exceeds {FILE_BYTES_MAX} bytes here; expected less, or several files"
             )));
         }
         if bytes == 0 {
@@ -153,12 +153,12 @@ fn read_lines(
             return Err(at(
                 file,
                 Some(number),
-                format!("{TOLD_MAX} mistakes until here; the rest of the file was not read"),
+                format!("{TOLD_MAX} errors up to here; the rest of the file was not read"),
             ));
         }
     }
     if let Some(more) = wrong.checked_sub(TOLD_MAX).filter(|more| *more > 0) {
-        errors.push(at(file, None, format!("{more} more lines are no seeds")));
+        errors.push(at(file, None, format!("{more} more lines are not seeds")));
     }
     // An operator who gives a file expects its seeds to be crawled, whatever other seeds there are.
     match is_without && (wrong == 0 || on_errors == SeedErrors::Skip) {
@@ -198,7 +198,7 @@ fn several(file: &Path) -> String {
         return String::new();
     }
     let options: Vec<String> = names.iter().map(|name| format!("--seeds {name}")).collect();
-    format!("; several files are given one by one: {}", options.join(" "))
+    format!("; give several files one by one: {}", options.join(" "))
 }
 
 /// Arguments are given with spaces between them. To the URL standard a comma is part of a path.
@@ -210,7 +210,7 @@ fn one_by_one(text: &str) -> Result<(), String> {
         is_host || part.starts_with("http://") || part.starts_with("https://")
     });
     if are_seeds && begin_like_one {
-        return Err(format!("\"{}\": several seeds are given one by one: {}", shortened(text), parts.join(" ")));
+        return Err(format!("\"{}\": give several seeds one by one: {}", shortened(text), parts.join(" ")));
     }
     Ok(())
 }
@@ -270,12 +270,12 @@ mod tests {
         let line = error_of(&folder, &packed(&vec![b'x'; 1 << 26]));
         assert!(line.contains("wrong:1: longer than 131072 bytes"), "{line}");
         let lines = error_of(&folder, &packed("x\n".repeat(1 << 20).as_bytes()));
-        assert!(lines.lines().count() == TOLD_MAX + 1 && lines.contains("wrong:1000: 1000 mistakes"), "{lines}");
+        assert!(lines.lines().count() == TOLD_MAX + 1 && lines.contains("wrong:1000: 1000 errors"), "{lines}");
         // More than a gigabyte in one megabyte.
         let comment = format!("#{}\n", "x".repeat(100_000));
         let piece = packed(comment.repeat(160).as_bytes());
         let long = error_of(&folder, &piece.repeat(68));
-        assert!(long.contains("the file is longer than 1073741824 bytes here"), "{long}");
+        assert!(long.contains("the unpacked file exceeds 1073741824 bytes here"), "{long}");
     }
 
     #[test]
@@ -365,6 +365,10 @@ mod tests {
         std::fs::write(&file, many).unwrap();
         let skipped = read_seeds(&[], &[&file], SeedErrors::Skip).unwrap().skipped;
         assert_eq!(skipped.len(), TOLD_MAX + 1);
-        assert!(skipped[TOLD_MAX].to_string().ends_with("seeds: 7 more lines are no seeds"), "{:?}", skipped[TOLD_MAX]);
+        assert!(
+            skipped[TOLD_MAX].to_string().ends_with("seeds: 7 more lines are not seeds"),
+            "{:?}",
+            skipped[TOLD_MAX]
+        );
     }
 }

@@ -211,9 +211,10 @@ impl Crawl {
     ) -> Result<Crawl, BootError> {
         let manifest = dir.manifest().clone();
         let shards = manifest.shards;
-        let control = Arc::new(Control::new(shards).map_err(|error| {
-            BootError::System(format!("a shard's event counter (eventfd) cannot be made: {error}"))
-        })?);
+        let control =
+            Arc::new(Control::new(shards).map_err(|error| {
+                BootError::System(format!("cannot create a shard's event counter (eventfd): {error}"))
+            })?);
         let own_addresses = Arc::new(OwnAddresses::default());
         let ledger = Arc::new(Ledger::new(LEDGER_ENTRIES).keyed([draw(), draw()]));
         let hours = config.crawl.hours;
@@ -428,7 +429,7 @@ impl Crawl {
         let mut failure = None;
         for thread in self.threads {
             let ended =
-                thread.join().unwrap_or_else(|_| Err("a shard's thread panicked: a bug of ringcrawl".to_owned()));
+                thread.join().unwrap_or_else(|_| Err("a shard's thread panicked: a bug in ringcrawl".to_owned()));
             if let Err(error) = ended {
                 failure.get_or_insert(error);
             }

@@ -53,9 +53,7 @@ impl HeartWatch {
                 }
                 let (took, cpu) = (took.as_millis(), cpu.saturating_sub(lasting.cpu).as_millis());
                 let stage = stage.as_str();
-                Some(format!(
-                    "shard {shard} has been at one piece of work for {took} ms ({cpu} ms of CPU time): {stage}"
-                ))
+                Some(format!("shard {shard} has worked on one task for {took} ms ({cpu} ms of CPU time): {stage}"))
             }
             _ => {
                 *place = Some(Lasting { number, since: now, cpu, is_told: false });
@@ -82,8 +80,7 @@ mod tests {
             watch.look(Instant::ZERO + Duration::from_millis(millis), shard, beat)
         };
         let told = |told: Option<String>, shard, took, cpu| {
-            let what =
-                format!("shard {shard} has been at one piece of work for {took} ms ({cpu} ms of CPU time): scan");
+            let what = format!("shard {shard} has worked on one task for {took} ms ({cpu} ms of CPU time): scan");
             assert_eq!(told, Some(what));
         };
         assert_eq!(look(0, 0, 1, 7), None);

@@ -45,8 +45,7 @@ impl MemoryWatch {
         let [bytes, bytes_max, lists_bytes] = [bytes, self.bytes_max, lists_bytes].map(|bytes| bytes >> 20);
         let lists = if lists_bytes > 0 { format!(" and the {lists_bytes} MiB of block lists") } else { String::new() };
         Some(format!(
-            "memory: {bytes} MiB are resident, more than the {bytes_max} MiB that were promised{lists}: a bug of ringcrawl; the \
-             crawl goes on, lower crawl.ram_bytes_max if the machine has no more"
+            "memory: {bytes} MiB are resident, above the limit of {bytes_max} MiB{lists}: a bug in ringcrawl; the crawl continues. Lower crawl.ram_bytes_max if the machine is short of memory"
         ))
     }
 }
@@ -82,10 +81,6 @@ mod tests {
         };
         assert_eq!(look(0, 150), None);
         let told = look(1, 151).expect("a broken promise");
-        assert!(
-            told.contains(
-                "151 MiB are resident, more than the 100 MiB that were promised and the 50 MiB of block lists"
-            )
-        );
+        assert!(told.contains("151 MiB are resident, above the limit of 100 MiB and the 50 MiB of block lists"));
     }
 }

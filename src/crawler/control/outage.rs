@@ -53,16 +53,16 @@ impl Outage {
         let seconds = now.since(self.since).as_secs();
         let words = match self.cause {
             Cause::NameServers { have_errors: true } => {
-                format!("the name servers have answered with errors alone for {seconds} s")
+                format!("the name servers have returned only errors for {seconds} s")
             }
             Cause::NameServers { have_errors: false } => format!("no name server has answered for {seconds} s"),
             Cause::Sites { failed, of } => {
                 format!("the network has been down for {seconds} s: {failed} of the last {of} sites failed")
             }
-            Cause::Proxy => format!("the proxy has been out of reach for {seconds} s"),
+            Cause::Proxy => format!("the proxy has been unreachable for {seconds} s"),
             Cause::Route => format!("there has been no default route for {seconds} s"),
         };
-        let but = if self.out_of_reach == OutOfReach::Names { ": hosts with a known address go on" } else { "" };
+        let but = if self.out_of_reach == OutOfReach::Names { ": hosts with known addresses continue" } else { "" };
         words + but
     }
 }

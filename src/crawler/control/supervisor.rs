@@ -81,7 +81,7 @@ impl Supervisor {
     }
 }
 
-const LEVELLED: &str = "sites are moved";
+const LEVELLED: &str = "moving sites";
 const STOPPED: &str = "stopped by signal";
 const STOPPED_AT_ONCE: &str = "stopped at once by signal";
 

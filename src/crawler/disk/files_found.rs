@@ -28,9 +28,11 @@ pub enum LeftOpen {
 impl std::fmt::Display for LeftOpen {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            LeftOpen::Closed(name, bytes) => write!(f, "closed {name}, which a run left open ({bytes} bytes cut)"),
-            LeftOpen::Indexed(name) => write!(f, "made the index of {name}, which was missing"),
-            LeftOpen::PutAside(name) => write!(f, "{name} is damaged at its beginning, and kept as {name}{DAMAGED}"),
+            LeftOpen::Closed(name, bytes) => {
+                write!(f, "closed {name}, which an earlier run left open ({bytes} bytes removed)")
+            }
+            LeftOpen::Indexed(name) => write!(f, "rebuilt the missing index of {name}"),
+            LeftOpen::PutAside(name) => write!(f, "{name} is damaged at its beginning; kept as {name}{DAMAGED}"),
         }
     }
 }

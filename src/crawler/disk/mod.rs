@@ -269,7 +269,7 @@ impl Files {
             DiskOp::Spool(SpoolOp::Read { block }) => {
                 let path = self.spool_path(block.file);
                 let Some(file) = self.spool.get(&block.file) else {
-                    return Err((path, io::Error::other("a spool file is not there")));
+                    return Err((path, io::Error::other("a spool file is missing")));
                 };
                 let bytes = file.read_at(block.bytes as usize, u64::from(block.offset)).await.map_err(at(&path))?;
                 if bytes.len() != block.bytes as usize {
@@ -304,10 +304,8 @@ impl Files {
             return (result, bytes);
         }
         self.ways.is_uncached = false;
-        self.notes.push(format!(
-            "store.page_cache: {}: this kernel or file system cannot drop what is written",
-            path.display()
-        ));
+        self.notes
+            .push(format!("store.page_cache: {}: this kernel or file system does not support it", path.display()));
         file.write_all_at(bytes, offset).await
     }
 
@@ -322,7 +320,7 @@ impl Files {
         }
         if let Err(error) = file.reserve(wanted).await {
             self.ways.reserve_bytes = 0;
-            self.notes.push(format!("store.preallocate: {}: {error}; the run goes on without", path.display()));
+            self.notes.push(format!("store.preallocate: {}: {error}; the run continues without it", path.display()));
         }
     }
 

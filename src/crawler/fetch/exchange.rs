@@ -423,7 +423,7 @@ fn forbidden(ip: IpAddr, policy: PrivateAddresses) -> String {
             format!("{ip}: \"loopback-only\", as for any crawl without agent.name, agent.url and agent.email")
         }
         _ => format!(
-            "{ip}: \"{}\"; {}\"allow\" admits all, mine = true in a line of politeness.host your own hosts",
+            "{ip}: \"{}\"; {}\"allow\" permits all, mine = true in [[politeness.host]] your own hosts",
             policy.as_str(),
             if ip.is_loopback() { "\"loopback\" admits loopback, " } else { "" }
         ),

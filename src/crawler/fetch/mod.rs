@@ -137,7 +137,7 @@ pub enum HandsError {
     #[error("fetch.{0}")]
     Source(String),
     /// The kernel does not register memory for receiving, or this thread has no ring.
-    #[error("blocks to receive into: {0}")]
+    #[error("receive blocks: {0}")]
     Blocks(std::io::Error),
 }
 

@@ -36,7 +36,7 @@ pub fn read_ranks(
     let mut ranks = Vec::new();
     let room = usize::try_from(count).unwrap_or(usize::MAX);
     if ranks.try_reserve_exact(room).is_err() {
-        return Err(lines.bad(format!("there is no memory for {count} URLs")));
+        return Err(lines.bad(format!("not enough memory for {count} URLs")));
     }
     let mut lines = Lines::open(path)?;
     while let Some((rank, url)) = next(&mut lines)? {
@@ -99,9 +99,9 @@ fn next(lines: &mut Lines) -> Result<Option<(f64, Url)>, LinesError> {
     let read = match line.split_once('\t') {
         None => Err("expected a number, a tab and a URL".to_owned()),
         Some((rank, url)) => match (rank.trim().parse::<f64>(), Url::parse(url.trim())) {
-            (Err(_), _) => Err(format!("{rank:?} is no number")),
-            (Ok(rank), _) if !rank.is_finite() => Err(format!("{rank} is no rank")),
-            (_, Err(error)) => Err(format!("no URL of the web: {error}")),
+            (Err(_), _) => Err(format!("{rank:?} is not a number")),
+            (Ok(rank), _) if !rank.is_finite() => Err(format!("{rank} is not a rank")),
+            (_, Err(error)) => Err(format!("not a web URL: {error}")),
             (Ok(rank), Ok(url)) => Ok((rank, url)),
         },
     };
@@ -139,7 +139,7 @@ mod tests {
         };
         assert_eq!([kept(0), kept(2), kept(3), kept(9)], [vec![], vec![1, 3], vec![0, 1, 3], vec![0, 1, 2, 3]]);
         std::fs::write(&path, "2\thttp://a.test/\nx\thttp://a.test/b\n").expect("written");
-        assert!(read_highest(&path, 1, text).unwrap_err().to_string().contains(":2: \"x\" is no number"));
+        assert!(read_highest(&path, 1, text).unwrap_err().to_string().contains(":2: \"x\" is not a number"));
         std::fs::write(&path, "").expect("written");
         assert!(read_highest(&path, 1, text).is_err());
     }
@@ -165,11 +165,11 @@ mod tests {
         let folder = TempFolder::new("bad-ranks");
         for (text, words) in [
             ("1\thttp://a.test/\n\nhttp://b.test/\n", "FILE:3: expected a number, a tab and a URL"),
-            ("1\thttp://a.test/\nhigh\thttp://b.test/\n", "FILE:2: \"high\" is no number"),
-            ("NaN\thttp://a.test/\n", "FILE:1: NaN is no rank"),
-            ("1e999\thttp://a.test/\n", "FILE:1: inf is no rank"),
+            ("1\thttp://a.test/\nhigh\thttp://b.test/\n", "FILE:2: \"high\" is not a number"),
+            ("NaN\thttp://a.test/\n", "FILE:1: NaN is not a rank"),
+            ("1e999\thttp://a.test/\n", "FILE:1: inf is not a rank"),
             ("# nothing\n\n", "FILE:3: the list is empty"),
-            ("1\tmailto:a@b.test\n", "FILE:1: no URL of the web"),
+            ("1\tmailto:a@b.test\n", "FILE:1: not a web URL"),
             ("1\thttp://a.test/\n1\thttp://a.test/2\n1\thttp://a.test/3\n", "FILE:3: more than 2 URLs: raise it"),
         ] {
             let path = folder.path().join("bad");

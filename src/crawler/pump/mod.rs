@@ -72,7 +72,7 @@ pub fn run(task: Task) -> Result<(), String> {
         // This is the same for all shards.
         if index == 0 && !runtime.is_restricted() {
             control.note(
-                "io_uring cannot be restricted here to the operations in use: the crawl goes on without".to_owned(),
+                "io_uring cannot be restricted to the operations in use; the crawl continues without this".to_owned(),
             );
         }
         runtime.block_on(Pump::start(task))
@@ -393,7 +393,7 @@ impl Pump {
         let ring = self.to.get_mut(to).and_then(Option::as_mut);
         let room = match ring {
             Some(ring) => ring.push(&message.bytes),
-            None => panic!("a message for shard {to}, to which no ring leads"),
+            None => panic!("a message for shard {to}, which has no ring"),
         };
         let other = &self.control.shards()[to];
         if room {
@@ -452,7 +452,7 @@ type Ends<T> = Rc<RefCell<VecDeque<T>>>;
 
 /// The report of a panic, which names its location.
 fn bug(panic: &impl std::fmt::Display) -> String {
-    format!("a bug of ringcrawl, please report it: {panic}")
+    format!("a bug in ringcrawl, please report it: {panic}")
 }
 
 /// The result of carrying out effects.

@@ -74,7 +74,7 @@ fn every_kind_of_trouble_is_told_as_what_it_is() {
             "a.test: robots.txt: no response in time (fetch.first_byte_timeout), try 2 of 5 in ",
         ),
         (JobKind::Page, Failure::Reset, "a.test: connection reset, try 2 of 5 in "),
-        (JobKind::Page, Failure::Malformed, "a.test: what came is no HTTP/1.x response"),
+        (JobKind::Page, Failure::Malformed, "a.test: not an HTTP/1.x response"),
     ] {
         let mut bed = Bed::new(|_| ());
         bed.offer("http://a.test/");

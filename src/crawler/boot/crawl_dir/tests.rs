@@ -226,13 +226,13 @@ fn a_configuration_that_cannot_be_used_is_told_and_replaced() {
     let id = manifest().crawl_id;
     let told = || kept_config::kept_config(&root).unwrap_err().to_string();
     fs::write(&path, right.replace("\"1s\"", "\"2s\"")).unwrap();
-    assert!(told().contains("config.toml: it is damaged or was changed: its checksum does not fit"), "{}", told());
-    assert!(told().contains("give the settings of the crawl with -c FILE"), "{}", told());
+    assert!(told().contains("config.toml: it is damaged or was changed: its checksum does not match"), "{}", told());
+    assert!(told().contains("give the settings with -c FILE"), "{}", told());
     sealed_file::write(&root, CONFIG, "fedcba9876543210", "").unwrap();
     assert!(told().contains("it belongs to another crawl (fedcba9876543210)"), "{}", told());
     let newer = "# Written by ringcrawl 9.0.0\nversion = 2\n[colour]\nred = 1\n";
     sealed_file::write(&root, CONFIG, &id, newer).unwrap();
-    let newer = "ringcrawl 9.0.0 wrote it, and it is not right for this one: line 2: version: config is of version 2, \
+    let newer = "ringcrawl 9.0.0 wrote it, and this version rejects it: line 2: version: config is of version 2, \
                  this ringcrawl reads version 1 (and 1 more)";
     assert!(told().contains(newer), "{}", told());
     fs::remove_file(&path).unwrap();
@@ -243,7 +243,7 @@ fn a_configuration_that_cannot_be_used_is_told_and_replaced() {
         .keep(&[url("http://a.test/")], &Config::default(), Partition::by_site(1), 1 << 20)
         .unwrap()
         .notes;
-    assert!(notes.len() == 1 && notes[0].contains("is written anew with the settings of this run"), "{notes:?}");
+    assert!(notes.len() == 1 && notes[0].contains("rewritten with this run's settings"), "{notes:?}");
     assert_eq!(fs::read_to_string(&path).unwrap(), right);
 }
 
@@ -257,7 +257,7 @@ fn damaged_seeds_are_told_and_left_alone() {
     let wrong = right.replace("a.test", "b.test");
     fs::write(&path, &wrong).unwrap();
     let error = open(&root).unwrap_err().to_string();
-    for word in ["seeds: it is damaged", "its checksum does not fit", "restore the file", "give all seeds"] {
+    for word in ["seeds: it is damaged", "its checksum does not match", "restore the file", "give all seeds"] {
         assert!(error.contains(word), "{error}");
     }
     assert_eq!(fs::read_to_string(&path).unwrap(), wrong);
@@ -269,7 +269,7 @@ fn damaged_seeds_are_told_and_left_alone() {
     let mut dir = open(&root).unwrap();
     let seeds = dir.with_earlier_seeds(&[url("http://a.test/")]).unwrap();
     let notes = dir.keep(&seeds, &Config::default(), Partition::by_site(1), 1 << 20).unwrap().notes;
-    assert!(notes.len() == 1 && notes[0].contains("seeds was missing, and is written anew: 1 seeds"), "{notes:?}");
+    assert!(notes.len() == 1 && notes[0].contains("seeds was missing; rewritten with 1 seeds"), "{notes:?}");
     assert_eq!(fs::read_to_string(&path).unwrap(), right);
 }
 
@@ -309,7 +309,7 @@ fn foreign_directories_are_left_alone() {
     for (text, expected) in [
         ("{\"format\": 9}", "format 9"),
         ("{\"format\": 2}", "damaged"),
-        ("{}", "names no format"),
+        ("{}", "no format"),
         ("not json", "damaged manifest"),
     ] {
         fs::write(root.join(MANIFEST), text).unwrap();

@@ -117,7 +117,7 @@ fn half_a_copy_is_refused() {
         let before = files(&root);
         let why = finish_move(&root).unwrap_err().to_string();
         let (dir, name) = missing.split_once('/').unwrap();
-        let expected = format!("{} lacks {name}: the crawl was copied in part", root.join(dir).display());
+        let expected = format!("{} lacks {name}: the copy of this crawl is incomplete", root.join(dir).display());
         assert!(why.starts_with(&expected), "{why}");
         assert_eq!(files(&root), before);
     }
@@ -221,7 +221,7 @@ fn sites_move_with_their_urls_and_stay_moved() {
     let moves = "balance: 20 sites with 40 of 80 waiting URLs move; the most loaded shard has 50 % of them, had 100 %";
     assert_eq!(
         (changed.notes, changed.is_fruitless),
-        (vec![moves.to_owned(), "80 URLs of 2 shards written anew".to_owned()], false)
+        (vec![moves.to_owned(), "rewrote 80 URLs of 2 shards".to_owned()], false)
     );
     assert_eq!((urls(&root, 2), urls(&root, 1).len()), (before, 40));
     let held = manifest::read(&root).unwrap().unwrap();

@@ -372,7 +372,7 @@ fn name_servers_that_live_and_know_nothing_are_told_from_silent_ones() {
     bed.look(1_000, &[]);
     bed.look(6_000, &[]);
     let outage = bed.breaker.outage().expect("an outage");
-    assert_eq!(outage.describe(bed.now), "the name servers have answered with errors alone for 7 s");
+    assert_eq!(outage.describe(bed.now), "the name servers have returned only errors for 7 s");
 }
 
 /// Hosts whose addresses are known need no name server.

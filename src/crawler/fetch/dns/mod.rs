@@ -83,11 +83,11 @@ impl NameServers {
                 format!("a referral of {server}")
             }
             NetError::Dns(DnsError::NoRecordsFound(none)) => format!("{} of {server}", mnemonic(none.response_code)),
-            NetError::Timeout => format!("{server} is silent"),
+            NetError::Timeout => format!("{server} does not answer"),
             NetError::Io(_) | NetError::NoConnections | NetError::Busy => {
-                format!("nobody answers at {server}, or there is no way to it")
+                format!("{server} is unreachable")
             }
-            _ => format!("{server} answers what cannot be read"),
+            _ => format!("{server} returned an unreadable answer"),
         }
     }
 }

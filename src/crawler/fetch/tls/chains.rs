@@ -53,7 +53,7 @@ const REFUSALS_MAX: usize = 4_096;
 
 /// More certificates, bytes or paths than a chain may have.
 #[derive(Debug, thiserror::Error)]
-#[error("the chain is too long or has too many ways")]
+#[error("the chain is too long or has too many possible paths")]
 pub(super) struct ChainTooLong;
 
 impl From<ChainTooLong> for rustls::Error {

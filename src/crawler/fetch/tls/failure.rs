@@ -22,7 +22,7 @@ pub(in crate::fetch) fn words_of(failure: Failure, error: &Error) -> Option<Stri
             "its signature, or the server's with its key, is wrong".to_owned()
         }
         Error::InvalidCertificate(Wrong::UnhandledCriticalExtension) => {
-            "it has a critical extension that is unknown".to_owned()
+            "it has an unknown critical extension".to_owned()
         }
         Error::InvalidCertificate(Wrong::InvalidPurpose | Wrong::InvalidPurposeContext { .. }) => {
             "it is not meant for servers".to_owned()
@@ -30,9 +30,7 @@ pub(in crate::fetch) fn words_of(failure: Failure, error: &Error) -> Option<Stri
         Error::NoCertificatesPresented => "there is none".to_owned(),
         // Webpki's own errors; rustls has no name for some of them.
         Error::InvalidCertificate(Wrong::Other(why)) => match why.0.to_string().as_str() {
-            "CaUsedAsEndEntity" => {
-                "it is that of an authority (CA:TRUE), which no server may show as its own".to_owned()
-            }
+            "CaUsedAsEndEntity" => "it is a CA certificate (CA:TRUE), which a server may not use".to_owned(),
             other => other.to_owned(),
         },
         Error::InvalidCertificate(other) => other.to_string(),

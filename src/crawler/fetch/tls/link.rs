@@ -150,7 +150,7 @@ impl Link {
     fn refusal(&self, _: Excess) -> Error {
         match self.inner.is_handshaking() {
             true => ChainTooLong.into(),
-            false => Error::General("more than content".to_owned()),
+            false => Error::General("too many bytes that are not content".to_owned()),
         }
     }
 }

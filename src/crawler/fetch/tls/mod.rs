@@ -158,5 +158,5 @@ fn add_roots(roots: &mut RootCertStore, path: &Path) -> Result<(), HandsError> {
         let certificate = certificate.map_err(|error| wrong(error.to_string()))?;
         roots.add(certificate).map_err(|error| wrong(error.to_string()))?;
     }
-    if roots.len() == before { Err(wrong("holds no certificate".to_owned())) } else { Ok(()) }
+    if roots.len() == before { Err(wrong("has no certificate".to_owned())) } else { Ok(()) }
 }

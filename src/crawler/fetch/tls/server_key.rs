@@ -29,7 +29,7 @@ const RSA_BITS_MAX: usize = 8_192;
 impl<'a> Key<'a> {
     fn of(certificate: &'a [u8], algorithms: &WebPkiSupportedAlgorithms) -> Key<'a> {
         let Some((algorithm, bits)) = public_key(certificate) else {
-            return Key::Unfit("there is no key in it that could be read".to_owned());
+            return Key::Unfit("it has no readable key".to_owned());
         };
         if algorithm == alg_id::RSA_ENCRYPTION.as_ref() {
             return match rsa_bits(bits) {
@@ -40,7 +40,7 @@ impl<'a> Key<'a> {
         }
         match algorithms.all.iter().any(|known| known.public_key_alg_id().as_ref() == algorithm) {
             true => Key::Known { algorithm, bits },
-            false => Key::Unfit("its key is of a kind that is not known here".to_owned()),
+            false => Key::Unfit("its key type is not supported".to_owned()),
         }
     }
 }

@@ -140,11 +140,11 @@ fn what_cannot_be_checked_is_said_to_be_so() {
         })
     };
     // An unknown algorithm, RSA of 512 bits, and no key at all.
-    let nobody = der(0x30, &[&[0x30, 4, 0x06, 2, 0x2a, 3], &[0x03, 2, 0, 7]]);
+    let unknown = der(0x30, &[&[0x30, 4, 0x06, 2, 0x2a, 3], &[0x03, 2, 0, 7]]);
     let rsa = [0x30, 13, 0x06, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 1, 5, 0];
     let numbers = der(0x30, &[&[0x02, 65, 0], &[0xff; 64], &[0x02, 1, 3]]);
     let short = der(0x30, &[&rsa, &der(0x03, &[&[0], &numbers])]);
-    for (new, why) in [(nobody, "not known"), (short, "512 bits"), (vec![0x04, 0], "no key")] {
+    for (new, why) in [(unknown, "not supported"), (short, "512 bits"), (vec![0x04, 0], "no readable key")] {
         let certificate = with_key(new);
         let signer = PrivateKeyDer::Pkcs8(key.serialize_der().into());
         let signer = rustls::crypto::aws_lc_rs::sign::any_supported_type(&signer).expect("a key");
