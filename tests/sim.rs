@@ -130,7 +130,7 @@ fn every_crawl_covers_everything_once_and_politely() {
 
 #[test]
 fn a_seed_is_a_crawl() {
-    for seed in 0..8 {
+    for seed in 0..3 {
         assert_eq!(Simulation::new(seed).run(), Simulation::new(seed).run(), "SIM_SEED={seed}");
     }
 }

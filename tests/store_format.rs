@@ -103,7 +103,7 @@ fn every_flipped_byte_is_found_and_costs_one_record() {
     let content = zstd::decode_all(&segment.bytes[..]).expect("frames");
     let mut random = Rng::new(99);
     let mut harmless = 0;
-    for _ in 0..400 {
+    for _ in 0..150 {
         let mut bytes = segment.bytes.clone();
         let at = random.index(bytes.len());
         bytes[at] ^= 1 << random.index(8);
@@ -118,7 +118,7 @@ fn every_flipped_byte_is_found_and_costs_one_record() {
             assert!(report.records >= 180 - 2, "byte {at}: {} records, {:?}", report.records, report.problems);
         }
     }
-    assert!(harmless < 8, "{harmless}");
+    assert!(harmless < 4, "{harmless}");
 }
 
 #[test]
