@@ -4,7 +4,6 @@
 //! before its rest is over, on any shard.
 //! Leaves to others: reading the logs ([`crate::shard`]).
 
-use super::order::Cost;
 use super::{Frontier, Rest};
 use ringcrawl_base::time::Instant;
 use ringcrawl_url::{SiteKey, Url};
@@ -13,26 +12,6 @@ impl Frontier {
     /// A seed was given, in this run or an earlier one.
     pub fn wanted(&mut self, seed: &Url, site: SiteKey) {
         self.order.wanted(&mut self.hosts, seed, site);
-    }
-
-    /// The host of a URL answered an earlier run.
-    pub fn was_answered(&mut self, url: &Url) {
-        self.order.kinds_mut().was_answered(url.host());
-    }
-
-    /// What an earlier run has spent on a URL.
-    pub fn replayed(&mut self, url: &Url, site: SiteKey, cost: Cost) {
-        self.order.replayed(url, site, cost);
-    }
-
-    /// An earlier run had a page of a site.
-    pub fn had_page(&mut self, site: SiteKey) {
-        self.order.link_quotas_mut().took(site);
-    }
-
-    /// The same for links of a page of host `finder` in an earlier run.
-    pub fn begin_earlier_links(&mut self, finder: &str) {
-        self.order.kinds_mut().begin_earlier_links(finder);
     }
 
     /// An earlier run was broken off before `now`: its hosts are left alone for their delay between two requests.

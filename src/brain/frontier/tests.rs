@@ -75,7 +75,7 @@ impl Bed {
         let ticket = Ticket { depth: Hops::default().link().bits(), ..self.ticket() };
         self.frontier.begin_strangers_links(SiteKey::of_host(7, "stranger.test"));
         self.frontier.offer(self.now, &url, SiteKey::of_host(7, url.host()), ticket, &mut self.spool);
-        self.frontier.end_links();
+        self.frontier.order.kinds.end_links();
     }
 
     /// The ticket of the next URL, which has a number of its own.

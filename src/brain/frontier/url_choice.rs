@@ -103,7 +103,7 @@ impl UrlChoice<'_> {
             Taken::Damaged(turn) => {
                 queue.is_lost();
                 if turn != Turn::Queue {
-                    self.order.kinds_mut().left_lane();
+                    self.order.kinds.left_lane();
                 }
                 Next::Stale
             }
@@ -177,7 +177,7 @@ impl UrlChoice<'_> {
     /// Sends a URL to the lane of its kind.
     fn lower(&mut self, entry: &QueuedUrl, kind: KindFacts) {
         self.fuel.spend(LOWER_WORK);
-        self.order.kinds_mut().lowered(entry.turn);
+        self.order.kinds.lowered(entry.turn);
         self.queue.lower((self.id, &mut self.host.backlog), self.slots, kind, entry);
     }
 }

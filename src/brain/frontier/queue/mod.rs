@@ -129,12 +129,12 @@ impl UrlQueues {
 
     /// A URL was parked for its origin's robots.txt, in this many bytes.
     pub fn parked(&mut self, bytes: u64) {
-        self.memory.grew(bytes);
+        self.memory.changed(0, bytes);
     }
 
     /// A parked URL left its origin.
     pub fn unparked(&mut self, text: &str) {
-        self.memory.shrank(WaitingUrls::entry_bytes(text) as u64);
+        self.memory.changed(WaitingUrls::entry_bytes(text) as u64, 0);
     }
 
     /// Adds a URL to the backlog of host `id`, in a table of this many slots.
@@ -267,7 +267,7 @@ impl UrlQueues {
 
     /// A block of the lanes came back.
     pub fn returned_outside(&mut self, lane: u16, batch: WaitingUrls) {
-        self.memory.grew(batch.ram_bytes() as u64);
+        self.memory.changed(0, batch.ram_bytes() as u64);
         let lanes = if usize::from(lane) < LANES { &mut self.outside } else { &mut self.crossing };
         lanes.returned(lane, batch);
     }
@@ -279,9 +279,9 @@ fn push_to(
     (url, site, ticket): (&Url, SiteKey, Ticket),
     spool: &mut Spool,
 ) {
-    memory.shrank(lanes.ram_bytes());
+    memory.changed(lanes.ram_bytes(), 0);
     lanes.push(url, site, ticket, memory.bytes_left(), spool);
-    memory.grew(lanes.ram_bytes());
+    memory.changed(0, lanes.ram_bytes());
 }
 
 fn look_at(

@@ -207,6 +207,11 @@ impl FetchSlots {
         self.held.insert(id, place);
     }
 
+    /// The response for job `id` was cut, as it held memory that others waited for: it would have lasted longer.
+    pub fn was_cut(&mut self, now: Instant, id: u64, lasted: Duration) {
+        self.came(now, id, Some(lasted.max(SLOW_AFTER)));
+    }
+
     /// The connection of job `id` was refused, or we had no memory for its response. That says nothing about a site
     /// whose pages come from elsewhere: a link may name any port.
     pub fn came_to_nobody(&mut self, now: Instant, id: u64) {

@@ -39,13 +39,14 @@ pub(super) struct Durability {
     commits: Commits,
     /// URLs to fetch again that are not logged yet: nothing is fetched before that.
     reopened: Option<Reopened>,
-    segments: Segments,
+    pub(super) segments: Segments,
     /// Which kinds of records are written in addition to responses.
     record_kinds: RecordKinds,
     /// Bytes of responses are logged, as a budget counts them.
     counts_bytes: bool,
     recent_bodies: RecentHashes,
-    spool: Spool,
+    /// For the queues whose tails it holds.
+    pub(super) spool: Spool,
     /// The pages that link to waiting URLs.
     vias: Vias,
     /// Page URLs that are done, however they ended.
@@ -325,22 +326,6 @@ impl Durability {
         stats.records += 1;
         self.commits.note(now);
         Ok(())
-    }
-
-    /// The segments, for what is not written here.
-    pub(super) fn segments(&mut self) -> &mut Segments {
-        &mut self.segments
-    }
-
-    /// The spool, for the queues whose tails it holds.
-    #[inline]
-    pub(super) fn spool(&mut self) -> &mut Spool {
-        &mut self.spool
-    }
-
-    /// Whether no block of the spool is being read back.
-    pub(super) fn is_spool_quiet(&self) -> bool {
-        self.spool.is_quiet()
     }
 
     /// Issues the spool's operations.
