@@ -60,11 +60,11 @@ pub struct Frontier {
     hosts: HostTable,
     /// What the log and people must know of hosts.
     notes: HostNotes,
-    review: Review,
-    queue: UrlQueues,
+    pub(crate) review: Review,
+    pub(crate) queue: UrlQueues,
     pub(crate) order: Order,
     pub(crate) slots: Slots,
-    robots: RobotsFiles,
+    pub(crate) robots: RobotsFiles,
     ledger: Arc<Ledger>,
     scope: Scope,
     settings: Settings,
@@ -162,7 +162,7 @@ impl Frontier {
             let at = host.pace.not_before();
             self.schedule(id, now, at);
         }
-        if !self.queue.has_room() {
+        if !self.queue.memory.has_room() {
             self.hosts.spill(&mut self.queue, spool);
         }
     }
@@ -173,11 +173,6 @@ impl Frontier {
         self.queue.change(&mut host.backlog, |backlog| backlog.returned(batch));
         let at = host.pace.not_before();
         self.schedule(id, now, at);
-    }
-
-    /// A block of URLs that wait outside came back.
-    pub fn returned_outside(&mut self, lane: u16, batch: WaitingUrls) {
-        self.queue.returned_outside(lane, batch);
     }
 
     /// This many pages were found to link to a URL, whether it waits here or not.
@@ -243,7 +238,7 @@ impl Frontier {
             };
             let job = self.take_turn(id, now, spool);
             // It may have put off many URLs that had come back from disk.
-            if job.is_none() && !self.queue.has_room() {
+            if job.is_none() && !self.queue.memory.has_room() {
                 self.hosts.spill(&mut self.queue, spool);
             }
             self.slots.had_turn(&self.hosts, id, job.as_ref().map(|job| job.kind));
@@ -315,19 +310,14 @@ impl Frontier {
 
     /// Bytes of waiting URLs in memory.
     pub fn ram_bytes(&self) -> u64 {
-        self.queue.ram_bytes()
-    }
-
-    /// Bytes of the rules of robots.txt in memory.
-    pub fn rules_bytes(&self) -> u64 {
-        self.robots.rules_bytes()
+        self.queue.memory.bytes()
     }
 
     /// Whether there is no memory for the block that a new URL would be part of on disk. Those that wait for their
     /// hosts to come in get half of it: a site whose hosts find no room leaves the rest to others.
     #[inline]
     pub fn is_crowded_out(&mut self, now: Instant, url: &Url, site: impl FnOnce() -> SiteKey, spool: &Spool) -> bool {
-        let (used, most) = (spool.reference_bytes(), self.queue.references_bytes_max());
+        let (used, most) = (spool.reference_bytes(), self.queue.memory.references_bytes_max());
         used >= most / 2 && self.has_no_place(now, url, site(), used >= most)
     }
 
@@ -365,11 +355,6 @@ impl Frontier {
         self.settings.clock = clock;
         self.order.site_quotas.set_clock(clock);
         self.review.clock_changed();
-    }
-
-    /// Whether hosts remain to be looked at.
-    pub fn is_reviewing(&self) -> bool {
-        self.review.is_going_on()
     }
 
     /// Looks at some more hosts after such a change, once a turn.

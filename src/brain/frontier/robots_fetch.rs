@@ -20,11 +20,6 @@ use ringcrawl_base::time::Instant;
 use ringcrawl_url::{SiteKey, Url};
 
 impl Frontier {
-    /// Requests for hosts of other shards, with the shard that each is for.
-    pub fn take_robots_requests(&mut self) -> Vec<(u16, RobotsRequest)> {
-        self.robots.take_requests()
-    }
-
     /// Another shard requests the content of a file on one of our hosts.
     pub fn robots_requested(&mut self, now: Instant, from: u16, request: &RobotsRequest) {
         if self.settings.partition.home_of(request.url.host()) != self.settings.shard {
@@ -33,16 +28,6 @@ impl Frontier {
         if let Asked::Known(finding) = self.ask(now, Asker::Shard(from), &request.url) {
             self.robots.tell(from, &request.url, finding);
         }
-    }
-
-    /// The next answer to another shard, with the shard that it is for.
-    pub fn next_robots_answer(&mut self, now: Instant) -> Option<(u16, RobotsAnswer)> {
-        self.robots.next_answer(now)
-    }
-
-    /// Whether an answer for another shard is ready.
-    pub fn has_robots_answers(&self) -> bool {
-        self.robots.has_answers()
     }
 
     /// Another shard answers. An answer is ignored if no asker waits for it or no shard was queried for it.

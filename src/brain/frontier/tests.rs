@@ -98,7 +98,7 @@ impl Bed {
                         let batch = WaitingUrls::from_bytes(bytes).expect("URLs");
                         match self.spool.finished_read(block) {
                             Some(ReadFor::Host(id)) => self.frontier.returned(self.now, id, batch),
-                            Some(ReadFor::Outside(lane)) => self.frontier.returned_outside(lane, batch),
+                            Some(ReadFor::Outside(lane)) => self.frontier.queue.returned_outside(lane, batch),
                             purpose => panic!("a block for {purpose:?}"),
                         }
                     }
@@ -126,7 +126,7 @@ impl Bed {
                 self.frontier.finish(self.now, &job, &outcome);
             } else if self.spool.is_quiet() {
                 self.frontier.begin_turn(self.now);
-                let review = self.frontier.is_reviewing().then_some(Instant::ZERO);
+                let review = self.frontier.review.is_going_on().then_some(Instant::ZERO);
                 let Some(due) = review.or_else(|| self.frontier.next_due()) else { return };
                 self.now = due.max(self.now + Duration::from_micros(1));
                 if self.now > end {

@@ -119,7 +119,9 @@ impl Frontier {
                         self.queue.change(&mut host.backlog, |backlog| backlog.retry(at, entry));
                         continue;
                     }
-                    if let Some(bytes) = host.origins[origin].park(entry.ticket, &entry.url, self.queue.has_room()) {
+                    if let Some(bytes) =
+                        host.origins[origin].park(entry.ticket, &entry.url, self.queue.memory.has_room())
+                    {
                         self.queue.parked(bytes);
                         continue;
                     }

@@ -57,7 +57,7 @@ impl Shard {
         let _stage = stage::enter(Stage::Frontier);
         let mut job = self.frontier.next_job(now, &mut self.durability.spool);
         if let Some(page) = job.as_mut().filter(|job| job.kind == JobKind::Page) {
-            page.via = self.durability.via(page.number).map(Box::from);
+            page.via = self.durability.vias.of(page.number).map(Box::from);
         }
         for settled in self.frontier.take_settled() {
             if let Err(error) = self.durability.settled(now, self.clock, &settled, &mut self.stats) {
@@ -87,7 +87,7 @@ impl Shard {
         let _stage = stage::enter(Stage::Dns);
         self.stats.dns_answers += u64::from(answer.is_answer());
         let Some(outcome) = self.flights.lookups.answered(now, lookup, answer) else { return };
-        if let (Outcome::Resolved { addrs, ttl, .. }, true) = (&outcome, self.durability.records_lookups())
+        if let (Outcome::Resolved { addrs, ttl, .. }, true) = (&outcome, self.durability.record_kinds.dns)
             && self.phase < Phase::Abort
         {
             let job = self.flights.job(lookup);
@@ -200,7 +200,8 @@ impl Shard {
         if self.phase < Phase::Abort || job.kind == JobKind::Resolve {
             match result {
                 Ok(transaction) => {
-                    let Some(page) = self.flights.read_short(job, &transaction, &mut self.stats) else {
+                    let (reader, decoder) = (&mut self.flights.reader, &mut self.flights.decoder);
+                    let Some(page) = reader.read_short(job, &transaction, decoder, &mut self.stats) else {
                         let site = self.intake.site_key(&job.url);
                         return self.flights.read_beside(now, job, site, transaction, &mut self.frontier);
                     };

@@ -217,7 +217,7 @@ impl Shard {
         let fetches = if self.held_by().is_none() { self.flights.next_due(&self.frontier) } else { None };
         let lookups = self.flights.lookups.next_due().filter(|_| self.phase < Phase::Close);
         let late = self.frontier.slots.fetch_slots.next_late().filter(|_| self.phase == Phase::Run);
-        let is_reviewing = self.frontier.is_reviewing() && self.phase < Phase::Close;
+        let is_reviewing = self.frontier.review.is_going_on() && self.phase < Phase::Close;
         let cleared = (self.flights.network.has_cleared() || is_reviewing).then_some(Instant::ZERO);
         let written = self.durability.next_due();
         [fetches, lookups, late, cleared, self.outbox.next_due(), written].into_iter().flatten().min()
@@ -244,7 +244,7 @@ impl Shard {
     /// What the housekeeping thread needs from the shard.
     pub fn report(&self) -> ShardReport {
         let is_drained =
-            self.outbox.is_drained() && self.durability.spool.is_quiet() && !self.frontier.has_robots_answers();
+            self.outbox.is_drained() && self.durability.spool.is_quiet() && !self.frontier.robots.has_answers();
         let nothing_to_do = match self.phase {
             Phase::Run => self.flights.len() == 0 && is_drained && self.frontier.is_idle(),
             Phase::Drain => self.flights.len() == 0 && is_drained,
@@ -301,7 +301,7 @@ impl Shard {
 
     /// Durations of the lookups that have ended since the last call.
     pub fn take_lookup_times(&mut self) -> impl Iterator<Item = Duration> {
-        self.flights.take_lookup_times()
+        self.flights.lookup_times.drain(..)
     }
 
     /// Page URLs that ended since the start of this run.
@@ -316,8 +316,8 @@ impl Shard {
 
     /// Bytes of memory: visited set, queues, robots.txt rules.
     pub fn ram_bytes(&self) -> (u64, u64, u64) {
-        let waiting = self.frontier.ram_bytes() + self.durability.via_ram_bytes();
-        (self.intake.visited.bytes(), waiting, self.frontier.rules_bytes())
+        let waiting = self.frontier.ram_bytes() + self.durability.vias.ram_bytes();
+        (self.intake.visited.bytes(), waiting, self.frontier.robots.rules_bytes())
     }
 
     /// The wall clock was set. The log's times are by the old clock, so those that still apply are logged again.
@@ -437,7 +437,7 @@ impl Shard {
             _ if !is_whole => None,
             ReadFor::Host(host) => WaitingUrls::from_bytes(bytes).map(|urls| self.frontier.returned(now, host, urls)),
             ReadFor::Outside(lane) => {
-                WaitingUrls::from_bytes(bytes).map(|urls| self.frontier.returned_outside(lane, urls))
+                WaitingUrls::from_bytes(bytes).map(|urls| self.frontier.queue.returned_outside(lane, urls))
             }
             ReadFor::Lane(to) => UrlBatch::from_bytes(bytes).map(|batch| self.outbox.lanes().returned(to, batch)),
             ReadFor::SetAside => UrlBatch::from_bytes(bytes).map(|batch| self.reconsider(now, &batch)),

@@ -74,7 +74,7 @@ impl Shard {
                     self.frontier.order.link_quotas.took(self.intake.site_key(&url));
                 }
                 if let Some(via) = via.filter(|_| !is_over) {
-                    self.durability.note_via(number, via);
+                    self.durability.vias.note(number, via);
                     if let Ok(finder) = Url::from_canonical(via) {
                         self.frontier.order.kinds.begin_earlier_links(finder.host());
                     }

@@ -250,7 +250,7 @@ impl HostTable {
     /// Sends tails of queues to disk until `queues` are within their memory, or no tail is worth it.
     pub fn spill(&mut self, queues: &mut UrlQueues, spool: &mut Spool) {
         let mut searched = 0;
-        while let Some(id) = queues.next_to_spill(self.slots(), &mut searched) {
+        while let Some(id) = queues.memory.next_to_spill(self.slots(), &mut searched) {
             queues.spill(&mut self[id].backlog, spool);
         }
     }
@@ -280,7 +280,7 @@ impl HostTable {
         match (before == State::Idle, state == State::Idle) {
             (true, false) => {
                 self.active += 1;
-                self.shares.took(self[id].site);
+                self.shares.changed(self[id].site, 0, 1);
             }
             (false, true) => {
                 self.active -= 1;

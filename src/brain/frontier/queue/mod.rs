@@ -36,7 +36,7 @@ use ringcrawl_url::{SiteKey, Url};
 /// The waiting URLs of a shard.
 #[derive(Debug)]
 pub struct UrlQueues {
-    memory: UrlMemory,
+    pub(in crate::frontier) memory: UrlMemory,
     outside: OutsideLanes,
     /// URLs of other shards, which wait here until this shard has nothing else to do.
     crossing: OutsideLanes,
@@ -76,22 +76,6 @@ impl UrlQueues {
     /// URLs that wait or are being fetched.
     pub fn waiting(&self) -> u64 {
         self.waiting
-    }
-
-    /// Bytes of waiting URLs in memory.
-    pub fn ram_bytes(&self) -> u64 {
-        self.memory.bytes()
-    }
-
-    /// Whether waiting URLs are within their memory.
-    pub fn has_room(&self) -> bool {
-        self.memory.has_room()
-    }
-
-    /// Bytes of memory that references of blocks on disk may have.
-    #[inline]
-    pub fn references_bytes_max(&self) -> u64 {
-        self.memory.references_bytes_max()
     }
 
     /// Whether no URL waits outside or for the crossing.
@@ -172,12 +156,6 @@ impl UrlQueues {
         if tail_before < long_tail_bytes && backlog.tail_bytes() >= long_tail_bytes {
             self.memory.note_long_tail(id);
         }
-    }
-
-    /// The next host whose tails may go to disk, in a table of this many slots, while memory is over its bound. One
-    /// caller's `searched` hosts for short tails are bounded.
-    pub fn next_to_spill(&mut self, slots: usize, searched: &mut usize) -> Option<HostId> {
-        self.memory.next_to_spill(slots, searched)
     }
 
     /// Sends the tails of a backlog to disk, except short ones.

@@ -152,7 +152,7 @@ impl RobotsFiles {
             return Asked::Full;
         }
         self.pending += 1;
-        site.iter().for_each(|site| self.shares.took(*site));
+        site.iter().for_each(|site| self.shares.changed(*site, 0, 1));
         let url = Rc::new(url.clone());
         if self.by_wait.len() >= 2 * PENDING_MAX {
             let files = &self.files;

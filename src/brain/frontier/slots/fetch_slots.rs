@@ -183,7 +183,7 @@ impl FetchSlots {
         let is_slow = matches!(before, Record::Slow { .. });
         self.slow += usize::from(is_slow);
         self.doubtful += usize::from(!matches!(before, Record::Fast { .. }));
-        self.shares.took(site);
+        self.shares.changed(site, 0, 1);
         let (is_lasting, is_told, is_without_turns) = Default::default();
         self.held.insert(
             id,

@@ -165,7 +165,7 @@ fn rules_of_idle_hosts_go_first() {
     for number in 0..100 {
         bed.offer(&format!("http://short{number}.test/"));
         bed.run(HOUR, 4, &mut |job| if job.kind == JobKind::Robots { rules(number) } else { well(job) });
-        assert!(bed.frontier.rules_bytes() <= 1_500, "{} bytes", bed.frontier.rules_bytes());
+        assert!(bed.frontier.robots.rules_bytes() <= 1_500, "{} bytes", bed.frontier.robots.rules_bytes());
     }
     bed.run(HOUR, 1_000, &mut |job| if job.kind == JobKind::Robots { rules(0) } else { well(job) });
     let of_long = bed.jobs.iter().filter(|(_, job)| job.kind == JobKind::Robots && job.url.host() == "long.test");

@@ -355,7 +355,7 @@ impl Bench {
                     let batch = WaitingUrls::from_bytes(bytes).expect("URLs");
                     match spool.finished_read(block) {
                         Some(ReadFor::Host(id)) => frontier.returned(self.now, id, batch),
-                        Some(ReadFor::Outside(lane)) => frontier.returned_outside(lane, batch),
+                        Some(ReadFor::Outside(lane)) => frontier.queue.returned_outside(lane, batch),
                         purpose => panic!("a block for {purpose:?}"),
                     }
                 }

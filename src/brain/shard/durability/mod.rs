@@ -41,14 +41,14 @@ pub(super) struct Durability {
     reopened: Option<Reopened>,
     pub(super) segments: Segments,
     /// Which kinds of records are written in addition to responses.
-    record_kinds: RecordKinds,
+    pub(super) record_kinds: RecordKinds,
     /// Bytes of responses are logged, as a budget counts them.
     counts_bytes: bool,
     recent_bodies: RecentHashes,
     /// For the queues whose tails it holds.
     pub(super) spool: Spool,
     /// The pages that link to waiting URLs.
-    vias: Vias,
+    pub(super) vias: Vias,
     /// Page URLs that are done, however they ended.
     over: u64,
 }
@@ -125,16 +125,6 @@ impl Durability {
         };
         found.via.into_iter().for_each(|via| self.vias.note(number, via));
         number
-    }
-
-    /// This page links to the waiting URL of this number.
-    pub(super) fn note_via(&mut self, number: u64, via: &str) {
-        self.vias.note(number, via);
-    }
-
-    /// The page that links to the waiting URL of this number.
-    pub(super) fn via(&self, number: u64) -> Option<&str> {
-        self.vias.of(number)
     }
 
     /// A URL finds no room, or left the scope and is listed.
@@ -291,11 +281,6 @@ impl Durability {
         }
     }
 
-    /// Whether lookups have records.
-    pub(super) fn records_lookups(&self) -> bool {
-        self.record_kinds.dns
-    }
-
     /// A URL has no response in the end, after this many tries, at this distance from a seed, found by this page.
     pub(super) fn record_failure(
         &mut self,
@@ -433,11 +418,6 @@ impl Durability {
     /// Page URLs that are done.
     pub(super) fn over(&self) -> u64 {
         self.over
-    }
-
-    /// Bytes of memory for the pages that link to waiting URLs.
-    pub(super) fn via_ram_bytes(&self) -> u64 {
-        self.vias.ram_bytes()
     }
 }
 

@@ -23,7 +23,7 @@ use crate::frontier::Frontier;
 use crate::job::{FetchJob, JobKind};
 use crate::names::Lookups;
 use crate::outcome::Outcome;
-use crate::page::{Page, PageReader};
+use crate::page::PageReader;
 use crate::stats::Totals;
 use crate::transaction::Transaction;
 use crate::waits::{Wait, Waits};
@@ -48,7 +48,8 @@ pub(super) struct Flights {
     jobs_max: usize,
     /// The lookups, for what name servers answer.
     pub(super) lookups: Lookups,
-    lookup_times: Vec<Duration>,
+    /// Durations of lookups.
+    pub(super) lookup_times: Vec<Duration>,
     /// The network as the shard knows it.
     pub(super) network: Network,
     /// No fetch starts because the disk is out of space.
@@ -61,7 +62,7 @@ pub(super) struct Flights {
     /// Reads responses by the scope in force.
     pub(super) reader: PageReader,
     /// Decodes short responses.
-    decoder: Decoder,
+    pub(super) decoder: Decoder,
     /// Long responses.
     pub(super) readings: Readings,
     /// Pages whose dropped links were reported.
@@ -214,21 +215,6 @@ impl Flights {
     /// outage. An outage's own probes may still query.
     pub(super) fn abort_lookups(&mut self, phase: Phase) -> Vec<u64> {
         self.lookups.abort_waiting(if phase == Phase::Run { self.network.probes() } else { &[] })
-    }
-
-    /// Durations of the lookups that have ended since the last call.
-    pub(super) fn take_lookup_times(&mut self) -> impl Iterator<Item = Duration> {
-        self.lookup_times.drain(..)
-    }
-
-    /// Reads the response to `job` if it is short, and counts what it is.
-    pub(super) fn read_short<'a>(
-        &'a mut self,
-        job: &'a FetchJob,
-        transaction: &'a Transaction,
-        stats: &mut Totals,
-    ) -> Option<Page<'a>> {
-        self.reader.read_short(job, transaction, &mut self.decoder, stats)
     }
 
     /// A long response: reading it would delay all others. Its job keeps its slot.

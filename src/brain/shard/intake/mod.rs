@@ -334,7 +334,7 @@ impl Intake {
         match seen {
             Seen::New => {
                 let site = site.unwrap_or_else(|| self.site_key(url));
-                self.url_shares.took(site);
+                self.url_shares.changed(site, 0, 1);
                 self.note_way(key, url, hops);
                 Admission::New(site)
             }
@@ -361,7 +361,7 @@ impl Intake {
         let key = self.keys.key(url);
         let site = self.site_key(url);
         let mut is_new = self.visited.insert_anyway(key);
-        is_new.then(|| self.url_shares.took(site));
+        is_new.then(|| self.url_shares.changed(site, 0, 1));
         match is_new {
             true => self.note_way(key, url, hops),
             false => self.long_ways.forget(key),
@@ -373,7 +373,7 @@ impl Intake {
         let has_place = !is_new || !self.keys.are_urls() && hops.redirects() > 0;
         if has_place {
             let is_alone = self.visited.insert_anyway(self.keys.lone_key(url));
-            is_alone.then(|| self.url_shares.took(site));
+            is_alone.then(|| self.url_shares.changed(site, 0, 1));
             is_new |= is_alone;
         }
         (site, is_new)
@@ -394,7 +394,7 @@ impl Intake {
         if !self.keys.are_urls() {
             let site = self.site_key(url);
             if self.visited.insert(self.keys.lone_key(url)) == Seen::New {
-                self.url_shares.took(site);
+                self.url_shares.changed(site, 0, 1);
             }
         }
     }

@@ -173,11 +173,11 @@ impl Outbox {
         stats: &mut Totals,
     ) -> Option<Outgoing> {
         let _stage = stage::enter(Stage::Exchange);
-        for (to, request) in frontier.take_robots_requests() {
+        for (to, request) in frontier.robots.take_requests() {
             self.lanes.say(to, MessageKind::RobotsRequest, &request.to_bytes());
         }
         while self.lanes.has_room()
-            && let Some((to, answer)) = frontier.next_robots_answer(now)
+            && let Some((to, answer)) = frontier.robots.next_answer(now)
         {
             self.lanes.say(to, MessageKind::RobotsAnswer, &answer.to_bytes());
         }
