@@ -302,8 +302,7 @@ impl Lanes {
         too_long
     }
 
-    /// An earlier run has closed batches up to `number`: no new batch may get such a number, or it would be mistaken
-    /// for one of those.
+    /// An earlier run has closed batches for shard `to` up to `number`.
     pub fn closed_before(&mut self, to: u16, number: u64) {
         self.lanes[usize::from(to)].numbers.closed_before(number);
     }

@@ -18,7 +18,7 @@ impl Frontier {
     pub fn rest_all(&mut self, now: Instant) {
         let politeness = &self.settings.politeness;
         let delays = [politeness.host_delay, politeness.site_delay, politeness.ip_delay, politeness.group_delay];
-        self.hosts.rests().rest_all(now, delays.into_iter().max().unwrap_or_default());
+        self.hosts.rests.rest_all(now, delays.into_iter().max().unwrap_or_default());
     }
 
     /// An earlier run has noted that a host must be left alone.
@@ -26,16 +26,16 @@ impl Frontier {
         let politeness = &self.settings.politeness;
         let asked = rest.until.since(now).min(politeness.retry_after_max.max(politeness.crawl_delay_max));
         let until = now + asked.max(rest.crawl_delay.min(politeness.crawl_delay_max));
-        self.hosts.rests().rest(&rest.host, until);
+        self.hosts.rests.rest(&rest.host, until);
         // An odd port with a rest of its own: if hosts are on several shards, these do not know its origins.
         let origin = rest.host.contains("://").then(|| Url::parse(&rest.host).ok()).flatten();
         if origin.is_none() {
-            self.hosts.rests().note_trouble(&rest.host, !rest.health.troubles.is_empty());
+            self.hosts.rests.note_trouble(&rest.host, !rest.health.troubles.is_empty());
         }
         // Shards that were not asked to leave it alone do so, too.
         let name = origin.as_ref().map_or(&*rest.host, |origin| origin.host());
         if let Some(key) = self.settings.host_key(name) {
-            self.hosts.rests().rest_elsewhere(&self.ledger, key, now, until);
+            self.hosts.rests.rest_elsewhere(&self.ledger, key, now, until);
         }
     }
 }

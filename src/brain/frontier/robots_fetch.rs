@@ -37,7 +37,7 @@ impl Frontier {
         }
         let holds_max = self.settings.robots.ttl.max(self.settings.politeness.retry_after_max);
         let until = now + answer.holds.min(holds_max);
-        let result = answer.result.map(|rules| self.robots.rules().keep(rules));
+        let result = answer.result.map(|rules| self.robots.rules.keep(rules));
         self.file_came(now, &answer.url, (result, until));
         self.robots.trim(|holder, excess| self.hosts.drop_rules(holder, excess));
     }
@@ -46,7 +46,7 @@ impl Frontier {
     pub(super) fn robots_fetched(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome) {
         let host = &mut self.hosts[job.host];
         let may_act = now.max(host.pace.not_before());
-        let finding = finding_of([now, may_act], outcome, self.robots.rules(), &self.settings);
+        let finding = finding_of([now, may_act], outcome, &mut self.robots.rules, &self.settings);
         host.robots_wanted.retain(|url| *url != job.url);
         host.file_came(&job.url);
         let name = host.name.clone();
@@ -82,7 +82,7 @@ impl Frontier {
     pub(super) fn learn(&mut self, now: Instant, id: HostId, index: usize, finding: Finding) {
         let mut finding = finding;
         loop {
-            let allow_all = self.robots.rules().allow_all();
+            let allow_all = self.robots.rules.allow_all();
             let host = &mut self.hosts[id];
             let may_act = now.max(host.pace.not_before());
             let own = host.origins[index].robots_url(&host.name);
@@ -118,7 +118,7 @@ impl Frontier {
         }
         self.wake_host(now, id);
         if let Some(rules) = self.hosts[id].origins.get(index).and_then(|origin| origin.rules()) {
-            self.robots.rules().note(rules, (id, index as u8), |holder| self.hosts.holds_rules(holder));
+            self.robots.rules.note(rules, (id, index as u8), |holder| self.hosts.holds_rules(holder));
         }
         self.notes.note_way(now, (id, &mut self.hosts[id]), index, &self.settings);
     }

@@ -336,7 +336,7 @@ impl Shard {
             return self.effects.end(Some(note));
         }
         if phase > Phase::Run {
-            self.outbox.lanes().hurry();
+            self.outbox.lanes.hurry();
             self.undo_held(now, false);
             self.abort_lookups(now);
         }
@@ -384,7 +384,7 @@ impl Shard {
         // Blocks of waiting URLs go to the spool while an earlier run is resumed, not afterwards.
         self.durability.write_spool(&mut self.effects);
         if !self.is_replaying() {
-            self.durability.write(now, self.phase == Phase::Close, self.outbox.lanes(), &mut self.effects);
+            self.durability.write(now, self.phase == Phase::Close, &mut self.outbox.lanes, &mut self.effects);
         }
     }
 
@@ -420,7 +420,7 @@ impl Shard {
             }
             DiskEnd::Synced => {
                 self.effects.disk_ended(0);
-                self.durability.synced(now, self.outbox.lanes(), &mut self.effects);
+                self.durability.synced(now, &mut self.outbox.lanes, &mut self.effects);
             }
             DiskEnd::Failed(why) => self.effects.fail(why),
         }
@@ -439,7 +439,7 @@ impl Shard {
             ReadFor::Outside(lane) => {
                 WaitingUrls::from_bytes(bytes).map(|urls| self.frontier.queue.returned_outside(lane, urls))
             }
-            ReadFor::Lane(to) => UrlBatch::from_bytes(bytes).map(|batch| self.outbox.lanes().returned(to, batch)),
+            ReadFor::Lane(to) => UrlBatch::from_bytes(bytes).map(|batch| self.outbox.lanes.returned(to, batch)),
             ReadFor::SetAside => UrlBatch::from_bytes(bytes).map(|batch| self.reconsider(now, &batch)),
         };
         if taken.is_none() {

@@ -110,7 +110,7 @@ impl Shard {
             }
             ReplayStep::Batch { to, number, urls } => {
                 urls.for_each_url(|_, url| self.resumption.claim(url.host(), to));
-                let lanes = self.outbox.lanes();
+                let lanes = &mut self.outbox.lanes;
                 lanes.closed_before(to, number);
                 if !self.durability.is_acknowledged(to, number) {
                     let batch = Batch { to, number, urls: urls.into() };
@@ -118,7 +118,7 @@ impl Shard {
                 }
             }
             ReplayStep::Acknowledged { to, number } => {
-                self.outbox.lanes().closed_before(to, number);
+                self.outbox.lanes.closed_before(to, number);
                 self.durability.acknowledge(to, number);
             }
         }

@@ -53,7 +53,8 @@ pub struct HostTable {
     /// There was no room at the last look, and nothing has freed any since.
     is_full: bool,
     failures: FailureHistory,
-    rests: Rests,
+    /// Rests of an earlier run, for hosts that appear from now on.
+    pub(in crate::frontier) rests: Rests,
     politeness: Politeness,
     waits: Waits,
     discipline: Discipline,
@@ -155,11 +156,6 @@ impl HostTable {
         self.by_name.insert(name.into(), id);
         self.met += 1;
         id
-    }
-
-    /// Rests of an earlier run, for hosts that appear from now on.
-    pub fn rests(&mut self) -> &mut Rests {
-        &mut self.rests
     }
 
     /// The slot of a host that others' robots.txt redirect to. Those others may hold all the room while they wait for

@@ -31,7 +31,8 @@ pub type Finding = (RobotsResult<Rc<CachedRules>>, Instant);
 /// The files of a shard, those of its own hosts and of others, and the memory for their rules.
 #[derive(Debug)]
 pub struct RobotsFiles {
-    rules: RulesCache,
+    /// The rules in memory.
+    pub(in crate::frontier) rules: RulesCache,
     files: HashMap<Rc<Url>, File>,
     pending: usize,
     /// Pending files, the longest pending first; an entry that no longer exists is ignored.
@@ -107,11 +108,6 @@ impl RobotsFiles {
             }
             File::Pending { .. } => None,
         }
-    }
-
-    /// The rules in memory.
-    pub fn rules(&mut self) -> &mut RulesCache {
-        &mut self.rules
     }
 
     /// Bytes of the rules in memory.
