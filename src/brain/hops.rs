@@ -29,8 +29,6 @@ pub const LINKS_MAX: u16 = (1 << LINK_BITS) - 1;
 pub const OFFSITE_MAX: u16 = (1 << OFFSITE_BITS) - 1;
 /// Most redirects in a row to a link that can be counted; beyond that it is [`TOO_MANY`].
 pub const REDIRECTS_MAX: u16 = 20;
-/// The same for an embed.
-pub const EMBED_REDIRECTS_MAX: u16 = TOO_MANY - 1 - EMBED;
 /// More redirects than any client follows.
 pub const TOO_MANY: u16 = (1 << REDIRECT_BITS) - 1;
 const LINK_BITS: u32 = 8;
@@ -172,6 +170,8 @@ impl Hops {
 mod tests {
     use super::*;
     use ringcrawl_url::VIA;
+
+    const EMBED_REDIRECTS_MAX: u16 = LAST_EMBED - EMBED;
 
     #[test]
     fn what_tells_of_a_page_is_no_way() {

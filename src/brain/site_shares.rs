@@ -33,12 +33,6 @@ impl SiteShares {
         held >= self.times.saturating_mul(free)
     }
 
-    /// `site` has one more.
-    pub fn took(&mut self, site: SiteKey) {
-        let held = &mut self.held[site.place_among(self.held.len())];
-        *held = held.saturating_add(1);
-    }
-
     /// `site` has one less.
     pub fn gave_back(&mut self, site: SiteKey) {
         let held = &mut self.held[site.place_among(self.held.len())];
@@ -75,7 +69,7 @@ mod tests {
         let mut refused = 0;
         while refused < sites {
             if shares.may_take(site(next), free) {
-                shares.took(site(next));
+                shares.changed(site(next), 0, 1);
                 (free, refused) = (free - 1, 0);
                 next = (next + usize::from(in_turns)) % sites;
             } else {
@@ -96,7 +90,7 @@ mod tests {
     #[test]
     fn what_is_given_back_can_be_had_again() {
         let mut shares = SiteShares::new(64, 3);
-        (0..3).for_each(|_| shares.took(site(0)));
+        (0..3).for_each(|_| shares.changed(site(0), 0, 1));
         assert!(!shares.may_take(site(0), 1) && shares.may_take(site(0), 2));
         assert!(!shares.may_take(site(1), 0), "nothing is free");
         shares.gave_back(site(0));

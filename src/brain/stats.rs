@@ -20,9 +20,9 @@ use ringcrawl_base::{Blemish, Failure};
 /// Ways to fail; the length of `failures`.
 pub const FAILURES: usize = Failure::ALL.len();
 /// Kinds of blemishes; the length of `blemishes`.
-pub const BLEMISHES: usize = Blemish::ALL.len();
+const BLEMISHES: usize = Blemish::ALL.len();
 /// Status classes 1xx to 5xx, preceded by all other statuses; the length of `statuses`.
-pub const STATUS_CLASSES: usize = 6;
+const STATUS_CLASSES: usize = 6;
 
 /// One number, written by one thread and read by all.
 #[derive(Debug, Default)]

@@ -386,7 +386,7 @@ pub(crate) fn clock(time: Duration) -> String {
 }
 
 /// `part` divided by `whole`; `None` when the ratio is meaningless.
-fn ratio(part: f64, whole: f64) -> Option<f64> {
+pub(crate) fn ratio(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| part / whole).filter(|ratio| ratio.is_finite())
 }
 

@@ -14,7 +14,7 @@ use std::path::Path;
 /// Mode of a new file.
 pub const FILE_MODE: u32 = 0o640;
 /// Mode of a new directory.
-pub const DIR_MODE: u32 = 0o750;
+const DIR_MODE: u32 = 0o750;
 
 /// Options for writing a file that is not a link.
 pub fn options() -> OpenOptions {

@@ -78,12 +78,6 @@ impl Rules {
         Rules::default()
     }
 
-    /// Only /robots.txt: it is "unreachable" (RFC 9309 section 2.3.1.4).
-    pub fn disallow_all() -> Rules {
-        let everything = Rule { start: 0, bytes: 1, second: 0, allows: false, anchored: false, has_query: false };
-        Rules { patterns: Box::from(*b"*"), rules: Box::from([everything]), ..Rules::default() }
-    }
-
     /// Whether a URL with this path and query (`Url::path_and_query`) may be fetched.
     ///
     /// Bytes outside ASCII, which a canonical URL does not contain, only match `*`.
@@ -214,13 +208,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn constants() {
+    fn all_or_nothing() {
         assert!(Rules::allow_all().allows("/x"));
-        for path in ["/", "/x?y", "", "x"] {
-            assert!(!Rules::disallow_all().allows(path), "{path:?}");
-        }
-        assert!(Rules::disallow_all().allows("/robots.txt"));
-        assert!(!Rules::disallow_all().allows("/robots.txt?x"));
+        let nothing = Rules::parse(b"User-agent: *\nDisallow: /", "us", 1 << 20);
+        assert!(["/", "/x?y", "/robots.txt?x"].into_iter().all(|path| !nothing.allows(path)));
+        assert!(nothing.allows("/robots.txt"));
     }
 
     #[test]

@@ -256,7 +256,7 @@ const WRITE_AGE: Duration = Duration::from_secs(1);
 const SPARE_BYTES_MAX: usize = 2 << 20;
 
 /// Suffixes of segment names.
-pub const SEGMENT_SUFFIXES: [&str; 2] = [".warc.zst", ".warc.gz"];
+const SEGMENT_SUFFIXES: [&str; 2] = [".warc.zst", ".warc.gz"];
 /// Suffix of an index name.
 pub const INDEX_SUFFIX: &str = ".cdxj";
 /// Suffix added to a name while the file is written.

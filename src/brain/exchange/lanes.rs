@@ -138,9 +138,7 @@ impl Lanes {
             self.waiting_bytes += piece.len();
             lane.waiting.push_back((kind, Content::Bytes(piece)));
         }
-        if lane.refused.is_none() {
-            self.make_ready(to);
-        }
+        self.has_more(to);
     }
 
     /// The same, after all URLs for that shard, which the message may concern; returns `false` and adds nothing while
@@ -304,8 +302,7 @@ impl Lanes {
         too_long
     }
 
-    /// An earlier run has closed batches up to `number`: no new batch may get such a number, or it would be mistaken
-    /// for one of those.
+    /// An earlier run has closed batches for shard `to` up to `number`.
     pub fn closed_before(&mut self, to: u16, number: u64) {
         self.lanes[usize::from(to)].numbers.closed_before(number);
     }
@@ -349,9 +346,7 @@ impl Lanes {
         let Some(number) = lane.reading.take() else { panic!("a batch came back that nobody asked for") };
         self.waiting_bytes += batch.as_bytes().len();
         lane.waiting.push_back((MessageKind::Urls, Content::Urls(number, Rc::new(batch))));
-        if lane.refused.is_none() {
-            self.make_ready(to);
-        }
+        self.has_more(to);
     }
 
     /// Whether there is room in memory for a long message.
@@ -408,16 +403,20 @@ impl Lanes {
         if !self.hurry {
             return self.wait_for_tick(now);
         }
-        let lane = &mut self.lanes[usize::from(to)];
-        lane.must_tell = true;
-        if lane.refused.is_none() {
-            self.make_ready(to);
-        }
+        self.lanes[usize::from(to)].must_tell = true;
+        self.has_more(to);
     }
 
     fn wait_for_tick(&mut self, now: Instant) {
         let age = if self.hurry { Duration::ZERO } else { self.limits.batch_age_max };
         self.tick.get_or_insert_with(|| next_tick(now, age));
+    }
+
+    /// A lane has more to send. A message of it that was refused comes first.
+    fn has_more(&mut self, to: u16) {
+        if self.lanes[usize::from(to)].refused.is_none() {
+            self.make_ready(to);
+        }
     }
 
     fn make_ready(&mut self, to: u16) {
@@ -445,9 +444,7 @@ impl Lanes {
             let lane = &mut self.lanes[usize::from(to)];
             if lane.numbers.owes() {
                 lane.must_tell = true;
-                if lane.refused.is_none() {
-                    self.make_ready(to);
-                }
+                self.has_more(to);
             }
         }
     }
@@ -471,9 +468,7 @@ impl Lanes {
         } else {
             lane.spooled.push_back((number, spool.write(urls.as_bytes(), urls.len() as u32)));
         }
-        if lane.refused.is_none() {
-            self.make_ready(to);
-        }
+        self.has_more(to);
     }
 }
 

@@ -12,7 +12,6 @@ use super::hosts::{Blame, Meaning, kind_of};
 use super::order::Cost;
 use super::queue::{QueuedUrl, Ticket, Turn};
 use super::robots::RobotsResult;
-use super::slots::SLOW_AFTER;
 use crate::job::{FetchJob, HostId, JobKind};
 use crate::outcome::Outcome;
 use crate::politeness::{Complaint, RetryClass, Try, is_overload};
@@ -47,7 +46,7 @@ impl Frontier {
                     Outcome::Failed(Failure::Aborted) => None,
                     outcome => Some(!matches!(outcome, Outcome::Failed(_))),
                 };
-                self.slots.lookups().ended(now, id, is_told);
+                self.slots.lookups.ended(now, id, is_told);
                 self.resolved(now, job, outcome);
                 End::Preparation
             }
@@ -86,37 +85,6 @@ impl Frontier {
         end
     }
 
-    /// The response for a job has arrived, or failed; its end may wait for us. The hands may have `measured` how long
-    /// it took.
-    pub fn came(&mut self, now: Instant, job: u64, measured: Option<Duration>) {
-        self.slots.fetch_slots().came(now, job, measured);
-    }
-
-    /// The response for a job was cut, as it held memory that others waited for: it would have lasted longer.
-    pub fn was_cut(&mut self, now: Instant, job: u64, lasted: Duration) {
-        self.slots.fetch_slots().came(now, job, Some(lasted.max(SLOW_AFTER)));
-    }
-
-    /// The connection of a job was refused, or we had no memory for its response; its end may wait for us.
-    pub fn came_to_nobody(&mut self, now: Instant, job: u64) {
-        self.slots.fetch_slots().came_to_nobody(now, job);
-    }
-
-    /// The response for a job waits to be read, behind many others.
-    pub fn waits_long(&mut self, job: u64) {
-        self.slots.fetch_slots().waits_long(job);
-    }
-
-    /// The job of a fetch that must end now, for others.
-    pub fn late(&mut self, now: Instant) -> Option<u64> {
-        self.slots.fetch_slots().late(now)
-    }
-
-    /// When to look for a late fetch.
-    pub fn next_late(&self) -> Option<Instant> {
-        self.slots.next_late()
-    }
-
     /// A host has asked for a rest in a response that counts for nothing else.
     pub fn asked_for_rest(&mut self, now: Instant, job: &FetchJob, status: u16, retry_after: Option<Duration>) {
         if !is_overload(status) {
@@ -147,7 +115,7 @@ impl Frontier {
     /// The request of a job has ended, and its response waits to be read or to be judged. Its turns are given back
     /// now: their delays count from here, and a claim does not outlast a long wait.
     pub fn request_ended(&mut self, now: Instant, job: &FetchJob) {
-        if self.slots.fetch_slots().gives_turns_back(job.id) {
+        if self.slots.fetch_slots.gives_turns_back(job.id) {
             self.hosts[job.host].end_request(now, job, false, &self.ledger, &self.settings.politeness);
         }
     }
@@ -164,7 +132,7 @@ impl Frontier {
 
     /// A fetch of a host ended; tells whether it met a wall, and whether it brought a page.
     fn fetch_ended(&mut self, now: Instant, job: &FetchJob, met_wall: bool, is_fine: bool) {
-        if self.slots.fetch_slots().gives_turns_back(job.id) {
+        if self.slots.fetch_slots.gives_turns_back(job.id) {
             self.hosts[job.host].end_request(now, job, met_wall, &self.ledger, &self.settings.politeness);
         } else if met_wall {
             job.turns.rest_after_wall(&self.ledger, now);
@@ -217,7 +185,7 @@ impl Frontier {
 
     fn page_fetched(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome, counts: Try) -> End {
         let (host, retries) = (&mut self.hosts[job.host], &self.settings.retries);
-        self.order.kinds().note_page(host, job, outcome);
+        self.order.kinds.note_page(host, job, outcome);
         let class = RetryClass::of(outcome);
         let tries_max = class.map_or(0, |class| retries.max(class));
         // A host that complains about everything would cost each of its URLs all its attempts.

@@ -34,14 +34,11 @@ pub use crate::politeness::Ledger;
 pub use finish::End;
 pub use hosts::Rest;
 pub(crate) use hosts::host_key;
-pub use order::{
-    Bound, Cost, LINK_COUNT_BYTES, LinkQuotas, PartsBySite, RANK_BYTES_MAX, Ranks, SiteBounds, SiteQuotas, allowance,
-};
+pub use order::{Bound, Cost, LinkQuotas, PartsBySite, RANK_BYTES_MAX, Ranks, SiteBounds, SiteQuotas, allowance};
 pub use queue::{Ticket, WaitingUrls};
 pub use robots::{RobotsAnswer, RobotsRequest, RobotsResult};
 pub use settings::Settings;
 
-use crate::backlinks::SiteLink;
 use crate::job::{FetchJob, HostId};
 use crate::scope::Scope;
 use crate::spool::Spool;
@@ -63,11 +60,11 @@ pub struct Frontier {
     hosts: HostTable,
     /// What the log and people must know of hosts.
     notes: HostNotes,
-    review: Review,
-    queue: UrlQueues,
-    order: Order,
-    slots: Slots,
-    robots: RobotsFiles,
+    pub(crate) review: Review,
+    pub(crate) queue: UrlQueues,
+    pub(crate) order: Order,
+    pub(crate) slots: Slots,
+    pub(crate) robots: RobotsFiles,
     ledger: Arc<Ledger>,
     scope: Scope,
     settings: Settings,
@@ -139,7 +136,7 @@ impl Frontier {
         if self.waits_outside(now, known, url, site) {
             self.queue.push_outside(url, site, ticket, spool);
         } else {
-            let linker = self.order.kinds().linker_of(&self.hosts, site, ticket);
+            let linker = self.order.kinds.linker_of(&self.hosts, site, ticket);
             let id = known.unwrap_or_else(|| self.hosts.admit(url.host(), site, linker));
             self.enqueue(now, id, url, ticket, spool);
         }
@@ -165,7 +162,7 @@ impl Frontier {
             let at = host.pace.not_before();
             self.schedule(id, now, at);
         }
-        if !self.queue.has_room() {
+        if !self.queue.memory.has_room() {
             self.hosts.spill(&mut self.queue, spool);
         }
     }
@@ -178,18 +175,13 @@ impl Frontier {
         self.schedule(id, now, at);
     }
 
-    /// A block of URLs that wait outside came back.
-    pub fn returned_outside(&mut self, lane: u16, batch: WaitingUrls) {
-        self.queue.returned_outside(lane, batch);
-    }
-
     /// This many pages were found to link to a URL, whether it waits here or not.
     pub fn linked_by_pages(&mut self, now: Instant, url: &Url, links: u16, spool: &mut Spool) {
-        let Some(ticket) = self.order.linked(url, links) else { return };
+        let Some(ticket) = self.order.importance.linked(url, links) else { return };
         // If its host is not in memory, or has nothing here, it waits outside.
         let id = self.hosts.find(url.host()).filter(|id| self.hosts[*id].backlog.has_queued());
         if let Some(id) = id {
-            self.order.is_promoted(url);
+            self.order.importance.is_promoted(url);
             self.enqueue(now, id, url, ticket, spool);
         }
     }
@@ -219,7 +211,7 @@ impl Frontier {
 
     fn come_in(&mut self, now: Instant, Waiting { url, site, ticket }: &Waiting, spool: &mut Spool) {
         let id = self.hosts.find(url.host()).unwrap_or_else(|| {
-            let linker = self.order.kinds().linker_of(&self.hosts, *site, *ticket);
+            let linker = self.order.kinds.linker_of(&self.hosts, *site, *ticket);
             self.hosts.admit(url.host(), *site, linker)
         });
         self.enqueue(now, id, url, *ticket, spool);
@@ -227,9 +219,9 @@ impl Frontier {
 
     /// The next job, if anything may be fetched now.
     pub fn next_job(&mut self, now: Instant, spool: &mut Spool) -> Option<FetchJob> {
-        self.slots.fetch_slots().look(now);
+        self.slots.fetch_slots.look(now);
         self.slots.wake(now, &mut self.hosts, &self.settings);
-        for id in self.order.competitors(&mut self.hosts) {
+        for id in self.order.competition.call(&mut self.hosts) {
             self.slots.make_ready(&mut self.hosts, id);
         }
         self.let_in(now, spool);
@@ -246,7 +238,7 @@ impl Frontier {
             };
             let job = self.take_turn(id, now, spool);
             // It may have put off many URLs that had come back from disk.
-            if job.is_none() && !self.queue.has_room() {
+            if job.is_none() && !self.queue.memory.has_room() {
                 self.hosts.spill(&mut self.queue, spool);
             }
             self.slots.had_turn(&self.hosts, id, job.as_ref().map(|job| job.kind));
@@ -259,7 +251,7 @@ impl Frontier {
 
     /// The sockets have had their turn: there may be work again.
     pub fn begin_turn(&mut self, now: Instant) {
-        self.hosts.rests().tell(&self.ledger, now);
+        self.hosts.rests.tell(&self.ledger, now);
         self.fuel = Fuel::new(TURN_FUEL);
         self.review.begin_turn();
     }
@@ -316,52 +308,16 @@ impl Frontier {
         self.hosts.len()
     }
 
-    /// Sets how many lookups may begin from now on; `None`: as many as there are slots. A host whose old address may
-    /// serve continues.
-    pub fn limit_lookups(&mut self, left: Option<usize>) {
-        self.slots.lookups().limit(left);
-    }
-
-    /// Name lookups in flight: `Resolve` jobs.
-    pub fn resolving(&self) -> usize {
-        self.slots.resolving()
-    }
-
     /// Bytes of waiting URLs in memory.
     pub fn ram_bytes(&self) -> u64 {
-        self.queue.ram_bytes()
-    }
-
-    /// Bytes of the rules of robots.txt in memory.
-    pub fn rules_bytes(&self) -> u64 {
-        self.robots.rules_bytes()
-    }
-
-    /// Bytes of the evidence on hosts' kinds.
-    pub fn kind_bytes(&self) -> u64 {
-        self.order.kinds().bytes()
-    }
-
-    /// URLs that wait in lanes of lowered kinds.
-    pub fn in_lanes(&self) -> u64 {
-        self.order.kinds().in_lanes()
-    }
-
-    /// URLs that went to such a lane.
-    pub fn lowered_urls(&self) -> u64 {
-        self.order.kinds().lowered_urls()
-    }
-
-    /// Turns of hosts whose sites have used their allowance from linking sites.
-    pub fn turns_over_allowance(&self) -> u64 {
-        self.order.link_quotas().turns_over()
+        self.queue.memory.bytes()
     }
 
     /// Whether there is no memory for the block that a new URL would be part of on disk. Those that wait for their
     /// hosts to come in get half of it: a site whose hosts find no room leaves the rest to others.
     #[inline]
     pub fn is_crowded_out(&mut self, now: Instant, url: &Url, site: impl FnOnce() -> SiteKey, spool: &Spool) -> bool {
-        let (used, most) = (spool.reference_bytes(), self.queue.references_bytes_max());
+        let (used, most) = (spool.reference_bytes(), self.queue.memory.references_bytes_max());
         used >= most / 2 && self.has_no_place(now, url, site(), used >= most)
     }
 
@@ -372,35 +328,20 @@ impl Frontier {
         waits_in_lane || is_full && known.is_some_and(|id| self.hosts[id].backlog.has_spilled())
     }
 
-    /// Requests of hosts and sites that have no quota because there was no room.
-    pub fn uncounted(&self) -> u64 {
-        self.order.uncounted()
-    }
-
     /// The last problem of a host that has not recovered since, with its name.
     pub fn trouble(&mut self) -> Option<(&str, &Trouble)> {
         self.notes.trouble(&self.hosts)
     }
 
-    /// The URLs offered until [`Frontier::end_links`] are the links of `job`'s response.
+    /// The URLs offered until `order.kinds.end_links()` are the links of `job`'s response.
     pub fn begin_links(&mut self, job: &FetchJob) {
-        self.order.kinds_mut().begin_links(&mut self.hosts, job);
+        self.order.kinds.begin_links(&mut self.hosts, job);
     }
 
     /// The same for links that another shard found. If that shard may have pages of the same hosts, the page is
     /// unknown. Lookups of new names count for `linker`.
     pub fn begin_strangers_links(&mut self, linker: SiteKey) {
-        self.order.kinds_mut().begin_strangers_links(linker, self.settings.shares_hosts);
-    }
-
-    /// URLs offered from here on are not links of that page.
-    pub fn end_links(&mut self) {
-        self.order.kinds_mut().end_links();
-    }
-
-    /// A site links to one of this shard; returns whether that is new.
-    pub fn linked(&mut self, link: SiteLink) -> bool {
-        self.order.link_quotas_mut().linked(link)
+        self.order.kinds.begin_strangers_links(linker, self.settings.shares_hosts);
     }
 
     /// Another scope takes effect, also for queued URLs.
@@ -412,13 +353,8 @@ impl Frontier {
     /// The wall clock was set.
     pub fn set_clock(&mut self, clock: WallClock) {
         self.settings.clock = clock;
-        self.order.site_quotas_mut().set_clock(clock);
+        self.order.site_quotas.set_clock(clock);
         self.review.clock_changed();
-    }
-
-    /// Whether hosts remain to be looked at.
-    pub fn is_reviewing(&self) -> bool {
-        self.review.is_going_on()
     }
 
     /// Looks at some more hosts after such a change, once a turn.
@@ -426,7 +362,7 @@ impl Frontier {
         let slots = self.hosts.slots();
         let Some(part) = self.review.next_part(slots) else { return };
         if part.has_new_clock && part.slots.start == 0 {
-            self.notes.note_unmet(now, self.hosts.rests());
+            self.notes.note_unmet(now, &mut self.hosts.rests);
         }
         let has_blocks = part.has_new_scope && !self.scope.blocks().is_empty();
         for id in part.slots.clone() {
@@ -467,16 +403,10 @@ impl Frontier {
         self.ended_unfetched.push(EndedUnfetched { url, number: ticket.number, tries: attempt, failure });
     }
 
-    /// The URLs offered until [`Frontier::end_links`] are links of some page of a host.
+    /// The URLs offered until `order.kinds.end_links()` are links of some page of a host.
     #[cfg(test)]
     fn begin_links_of(&mut self, host: &str) {
-        self.order.kinds_mut().begin_links_of(self.hosts.find(host));
-    }
-
-    /// Approximately how many sites link to a site, and how many pages it has.
-    #[cfg(test)]
-    pub fn counted(&self, site: SiteKey) -> (u64, u32) {
-        self.order.link_quotas().of(site)
+        self.order.kinds.begin_links_of(self.hosts.find(host));
     }
 }
 

@@ -4,7 +4,6 @@
 //! before its rest is over, on any shard.
 //! Leaves to others: reading the logs ([`crate::shard`]).
 
-use super::order::Cost;
 use super::{Frontier, Rest};
 use ringcrawl_base::time::Instant;
 use ringcrawl_url::{SiteKey, Url};
@@ -15,31 +14,11 @@ impl Frontier {
         self.order.wanted(&mut self.hosts, seed, site);
     }
 
-    /// The host of a URL answered an earlier run.
-    pub fn was_answered(&mut self, url: &Url) {
-        self.order.kinds_mut().was_answered(url.host());
-    }
-
-    /// What an earlier run has spent on a URL.
-    pub fn replayed(&mut self, url: &Url, site: SiteKey, cost: Cost) {
-        self.order.replayed(url, site, cost);
-    }
-
-    /// An earlier run had a page of a site.
-    pub fn had_page(&mut self, site: SiteKey) {
-        self.order.link_quotas_mut().took(site);
-    }
-
-    /// The same for links of a page of host `finder` in an earlier run.
-    pub fn begin_earlier_links(&mut self, finder: &str) {
-        self.order.kinds_mut().begin_earlier_links(finder);
-    }
-
     /// An earlier run was broken off before `now`: its hosts are left alone for their delay between two requests.
     pub fn rest_all(&mut self, now: Instant) {
         let politeness = &self.settings.politeness;
         let delays = [politeness.host_delay, politeness.site_delay, politeness.ip_delay, politeness.group_delay];
-        self.hosts.rests().rest_all(now, delays.into_iter().max().unwrap_or_default());
+        self.hosts.rests.rest_all(now, delays.into_iter().max().unwrap_or_default());
     }
 
     /// An earlier run has noted that a host must be left alone.
@@ -47,16 +26,16 @@ impl Frontier {
         let politeness = &self.settings.politeness;
         let asked = rest.until.since(now).min(politeness.retry_after_max.max(politeness.crawl_delay_max));
         let until = now + asked.max(rest.crawl_delay.min(politeness.crawl_delay_max));
-        self.hosts.rests().rest(&rest.host, until);
+        self.hosts.rests.rest(&rest.host, until);
         // An odd port with a rest of its own: if hosts are on several shards, these do not know its origins.
         let origin = rest.host.contains("://").then(|| Url::parse(&rest.host).ok()).flatten();
         if origin.is_none() {
-            self.hosts.rests().note_trouble(&rest.host, !rest.health.troubles.is_empty());
+            self.hosts.rests.note_trouble(&rest.host, !rest.health.troubles.is_empty());
         }
         // Shards that were not asked to leave it alone do so, too.
         let name = origin.as_ref().map_or(&*rest.host, |origin| origin.host());
         if let Some(key) = self.settings.host_key(name) {
-            self.hosts.rests().rest_elsewhere(&self.ledger, key, now, until);
+            self.hosts.rests.rest_elsewhere(&self.ledger, key, now, until);
         }
     }
 }

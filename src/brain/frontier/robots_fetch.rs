@@ -20,11 +20,6 @@ use ringcrawl_base::time::Instant;
 use ringcrawl_url::{SiteKey, Url};
 
 impl Frontier {
-    /// Requests for hosts of other shards, with the shard that each is for.
-    pub fn take_robots_requests(&mut self) -> Vec<(u16, RobotsRequest)> {
-        self.robots.take_requests()
-    }
-
     /// Another shard requests the content of a file on one of our hosts.
     pub fn robots_requested(&mut self, now: Instant, from: u16, request: &RobotsRequest) {
         if self.settings.partition.home_of(request.url.host()) != self.settings.shard {
@@ -35,16 +30,6 @@ impl Frontier {
         }
     }
 
-    /// The next answer to another shard, with the shard that it is for.
-    pub fn next_robots_answer(&mut self, now: Instant) -> Option<(u16, RobotsAnswer)> {
-        self.robots.next_answer(now)
-    }
-
-    /// Whether an answer for another shard is ready.
-    pub fn has_robots_answers(&self) -> bool {
-        self.robots.has_answers()
-    }
-
     /// Another shard answers. An answer is ignored if no asker waits for it or no shard was queried for it.
     pub fn robots_answered(&mut self, now: Instant, answer: RobotsAnswer) {
         if !self.robots.is_requested(&answer.url) {
@@ -52,7 +37,7 @@ impl Frontier {
         }
         let holds_max = self.settings.robots.ttl.max(self.settings.politeness.retry_after_max);
         let until = now + answer.holds.min(holds_max);
-        let result = answer.result.map(|rules| self.robots.rules().keep(rules));
+        let result = answer.result.map(|rules| self.robots.rules.keep(rules));
         self.file_came(now, &answer.url, (result, until));
         self.robots.trim(|holder, excess| self.hosts.drop_rules(holder, excess));
     }
@@ -61,7 +46,7 @@ impl Frontier {
     pub(super) fn robots_fetched(&mut self, now: Instant, job: &FetchJob, outcome: &Outcome) {
         let host = &mut self.hosts[job.host];
         let may_act = now.max(host.pace.not_before());
-        let finding = finding_of([now, may_act], outcome, self.robots.rules(), &self.settings);
+        let finding = finding_of([now, may_act], outcome, &mut self.robots.rules, &self.settings);
         host.robots_wanted.retain(|url| *url != job.url);
         host.file_came(&job.url);
         let name = host.name.clone();
@@ -97,7 +82,7 @@ impl Frontier {
     pub(super) fn learn(&mut self, now: Instant, id: HostId, index: usize, finding: Finding) {
         let mut finding = finding;
         loop {
-            let allow_all = self.robots.rules().allow_all();
+            let allow_all = self.robots.rules.allow_all();
             let host = &mut self.hosts[id];
             let may_act = now.max(host.pace.not_before());
             let own = host.origins[index].robots_url(&host.name);
@@ -133,7 +118,7 @@ impl Frontier {
         }
         self.wake_host(now, id);
         if let Some(rules) = self.hosts[id].origins.get(index).and_then(|origin| origin.rules()) {
-            self.robots.rules().note(rules, (id, index as u8), |holder| self.hosts.holds_rules(holder));
+            self.robots.rules.note(rules, (id, index as u8), |holder| self.hosts.holds_rules(holder));
         }
         self.notes.note_way(now, (id, &mut self.hosts[id]), index, &self.settings);
     }

@@ -75,7 +75,7 @@ impl Bed {
         let ticket = Ticket { depth: Hops::default().link().bits(), ..self.ticket() };
         self.frontier.begin_strangers_links(SiteKey::of_host(7, "stranger.test"));
         self.frontier.offer(self.now, &url, SiteKey::of_host(7, url.host()), ticket, &mut self.spool);
-        self.frontier.end_links();
+        self.frontier.order.kinds.end_links();
     }
 
     /// The ticket of the next URL, which has a number of its own.
@@ -98,7 +98,7 @@ impl Bed {
                         let batch = WaitingUrls::from_bytes(bytes).expect("URLs");
                         match self.spool.finished_read(block) {
                             Some(ReadFor::Host(id)) => self.frontier.returned(self.now, id, batch),
-                            Some(ReadFor::Outside(lane)) => self.frontier.returned_outside(lane, batch),
+                            Some(ReadFor::Outside(lane)) => self.frontier.queue.returned_outside(lane, batch),
                             purpose => panic!("a block for {purpose:?}"),
                         }
                     }
@@ -126,7 +126,7 @@ impl Bed {
                 self.frontier.finish(self.now, &job, &outcome);
             } else if self.spool.is_quiet() {
                 self.frontier.begin_turn(self.now);
-                let review = self.frontier.is_reviewing().then_some(Instant::ZERO);
+                let review = self.frontier.review.is_going_on().then_some(Instant::ZERO);
                 let Some(due) = review.or_else(|| self.frontier.next_due()) else { return };
                 self.now = due.max(self.now + Duration::from_micros(1));
                 if self.now > end {

@@ -119,13 +119,15 @@ impl Frontier {
                         self.queue.change(&mut host.backlog, |backlog| backlog.retry(at, entry));
                         continue;
                     }
-                    if let Some(bytes) = host.origins[origin].park(entry.ticket, &entry.url, self.queue.has_room()) {
+                    if let Some(bytes) =
+                        host.origins[origin].park(entry.ticket, &entry.url, self.queue.memory.has_room())
+                    {
                         self.queue.parked(bytes);
                         continue;
                     }
                     if host.has_another_that_works(origin) {
                         // Behind the URLs of origins that work.
-                        self.order.is_back(&entry.url, entry.ticket);
+                        self.order.importance.is_back(&entry.url, entry.ticket);
                         self.enqueue(now, id, &entry.url, entry.ticket, spool);
                         again_at = now + self.settings.politeness.host_delay.max(REQUEUE_PAUSE);
                         continue;
@@ -410,7 +412,7 @@ impl Frontier {
             }
             return None;
         }
-        if !self.slots.lookups().begin(now, id, host.asked()) {
+        if !self.slots.lookups.begin(now, id, host.asked()) {
             if may_go_on && host.resolution.stretch(needed_at, self.settings.stale_max) {
                 self.schedule(id, now, needed_at);
                 return None;
@@ -440,7 +442,7 @@ impl Frontier {
         self.hosts[id].under_way.begins(kind);
         self.hosts.set_state(id, State::Busy);
         self.next_job += 1;
-        let (site, fetch_slots) = (self.hosts[id].site, self.slots.fetch_slots());
+        let (site, fetch_slots) = (self.hosts[id].site, &mut self.slots.fetch_slots);
         let is_of_slow_site = fetch_slots.is_slow(site);
         if kind != JobKind::Resolve {
             fetch_slots.took(now, self.next_job, site);

@@ -47,7 +47,7 @@ pub(super) struct UrlChoice<'a> {
 impl UrlChoice<'_> {
     /// Chooses the host's current URL, if it has none.
     pub(super) fn choose(mut self) -> Next {
-        let (now, retries_max) = (self.now, if self.queue.has_room() { RETRIES_MAX } else { RETRIES_MIN });
+        let (now, retries_max) = (self.now, if self.queue.memory.has_room() { RETRIES_MAX } else { RETRIES_MIN });
         let UrlChoice { ref mut host, ref mut queue, .. } = self;
         if host.backlog.current().is_some() {
             return Next::Current;
@@ -103,7 +103,7 @@ impl UrlChoice<'_> {
             Taken::Damaged(turn) => {
                 queue.is_lost();
                 if turn != Turn::Queue {
-                    self.order.kinds_mut().left_lane();
+                    self.order.kinds.left_lane();
                 }
                 Next::Stale
             }
@@ -177,7 +177,7 @@ impl UrlChoice<'_> {
     /// Sends a URL to the lane of its kind.
     fn lower(&mut self, entry: &QueuedUrl, kind: KindFacts) {
         self.fuel.spend(LOWER_WORK);
-        self.order.kinds_mut().lowered(entry.turn);
+        self.order.kinds.lowered(entry.turn);
         self.queue.lower((self.id, &mut self.host.backlog), self.slots, kind, entry);
     }
 }
@@ -211,7 +211,7 @@ fn room_to_put_off(host: &Host, queue: &UrlQueues) -> usize {
 }
 
 fn room_to_put_off_max(queue: &UrlQueues) -> usize {
-    if queue.has_room() { PUT_OFF_MAX } else { RETRIES_MIN / 2 }
+    if queue.memory.has_room() { PUT_OFF_MAX } else { RETRIES_MIN / 2 }
 }
 
 /// Cost of skipping a URL that had its turn: less than a microsecond.

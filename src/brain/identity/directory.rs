@@ -18,7 +18,7 @@ use ringcrawl_config::SigningKey;
 /// How long the response's signatures hold.
 pub const LIFETIME: Duration = Duration::from_secs(14 * 86_400);
 /// Its media type.
-pub(super) const MEDIA_TYPE: &str = "application/http-message-signatures-directory+json";
+const MEDIA_TYPE: &str = "application/http-message-signatures-directory+json";
 /// How far `created` lies behind the clock; a verifier must refuse a signature from the future.
 const BEHIND_SECONDS: u64 = 60;
 const TAG: &str = "http-message-signatures-directory";

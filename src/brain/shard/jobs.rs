@@ -39,13 +39,13 @@ impl Shard {
             if is_held || !self.flights.take_turn(now, self.clock.at(now), self.stats.bytes_wire) {
                 return None;
             }
-            self.flights.choose_probe(now, &mut self.frontier);
+            self.flights.network.choose_probe(now, &mut self.frontier);
             let job = self.next_job(now);
             let job = self.flights.begin(now, job)?;
             if job.kind != JobKind::Resolve {
                 return Some(job);
             }
-            let outcome = self.flights.lookups().start(now, job.id, job.url.host(), job.both_families);
+            let outcome = self.flights.lookups.start(now, job.id, job.url.host(), job.both_families);
             if let Some(outcome) = outcome {
                 self.looked_up(now, job.id, outcome);
             }
@@ -55,9 +55,9 @@ impl Shard {
 
     fn next_job(&mut self, now: Instant) -> Option<FetchJob> {
         let _stage = stage::enter(Stage::Frontier);
-        let mut job = self.frontier.next_job(now, self.durability.spool());
+        let mut job = self.frontier.next_job(now, &mut self.durability.spool);
         if let Some(page) = job.as_mut().filter(|job| job.kind == JobKind::Page) {
-            page.via = self.durability.via(page.number).map(Box::from);
+            page.via = self.durability.vias.of(page.number).map(Box::from);
         }
         for settled in self.frontier.take_settled() {
             if let Err(error) = self.durability.settled(now, self.clock, &settled, &mut self.stats) {
@@ -72,7 +72,7 @@ impl Shard {
         if self.flights.aborts_lookups(self.phase) {
             self.abort_lookups(now);
         }
-        self.flights.lookups().next_query(now)
+        self.flights.lookups.next_query(now)
     }
 
     /// Ends the lookups that wait.
@@ -86,8 +86,8 @@ impl Shard {
     pub(super) fn answered(&mut self, now: Instant, lookup: u64, answer: DnsAnswer) {
         let _stage = stage::enter(Stage::Dns);
         self.stats.dns_answers += u64::from(answer.is_answer());
-        let Some(outcome) = self.flights.lookups().answered(now, lookup, answer) else { return };
-        if let (Outcome::Resolved { addrs, ttl, .. }, true) = (&outcome, self.durability.records_lookups())
+        let Some(outcome) = self.flights.lookups.answered(now, lookup, answer) else { return };
+        if let (Outcome::Resolved { addrs, ttl, .. }, true) = (&outcome, self.durability.record_kinds.dns)
             && self.phase < Phase::Abort
         {
             let job = self.flights.job(lookup);
@@ -113,9 +113,11 @@ impl Shard {
         let timings = result.as_ref().ok().map(|transaction| transaction.timings);
         let total = timings.map(|timings| timings.total.saturating_sub(timings.waited));
         match result {
-            Err(Failure::ConnectTimeout | Failure::Aborted) => self.frontier.came_to_nobody(now, id),
-            Ok(ref transaction) if transaction.crowded_out => self.frontier.was_cut(now, id, total.unwrap_or_default()),
-            _ => self.frontier.came(now, id, total.filter(|total| !total.is_zero())),
+            Err(Failure::ConnectTimeout | Failure::Aborted) => self.frontier.slots.fetch_slots.came_to_nobody(now, id),
+            Ok(ref transaction) if transaction.crowded_out => {
+                self.frontier.slots.fetch_slots.was_cut(now, id, total.unwrap_or_default())
+            }
+            _ => self.frontier.slots.fetch_slots.came(now, id, total.filter(|total| !total.is_zero())),
         }
         self.judge(now, (job, began), result);
     }
@@ -123,7 +125,7 @@ impl Shard {
     /// A job ended: it counts, is undone, or is held back until more is known of the network.
     fn judge(&mut self, now: Instant, job: (Rc<FetchJob>, Instant), result: FetchResult) {
         let time = (now, self.clock);
-        match self.flights.network().judge(time, self.phase, job, result, &mut self.frontier) {
+        match self.flights.network.judge(time, self.phase, job, result, &mut self.frontier) {
             Verdict::Counts(job, result) => self.conclude(now, &job, result),
             Verdict::Undone(job, result) => self.undo(now, &job, &result),
             Verdict::Held => {}
@@ -135,14 +137,14 @@ impl Shard {
     pub(super) fn count_cleared(&mut self, now: Instant) {
         let count_max = if self.phase == Phase::Run { CLEARED_MAX } else { usize::MAX };
         for _ in 0..count_max {
-            let Some((job, result)) = self.flights.network().take_cleared() else { break };
+            let Some((job, result)) = self.flights.network.take_cleared() else { break };
             self.conclude(now, &job, result);
         }
     }
 
     /// An outage begins or ends, or cuts us off from something else.
     pub(super) fn set_outage(&mut self, now: Instant, out_of_reach: OutOfReach) {
-        let before = self.flights.network().set_outage(now, out_of_reach, &mut self.frontier);
+        let before = self.flights.network.set_outage(now, out_of_reach, &mut self.frontier);
         if before.is_some_and(|before| before > OutOfReach::Nothing) {
             self.tell_outage(now, None);
         }
@@ -154,7 +156,7 @@ impl Shard {
 
     /// Held jobs, or only those of names, are tried again as if they had not been tried.
     pub(super) fn undo_held(&mut self, now: Instant, of_names_alone: bool) {
-        while let Some((job, result)) = self.flights.network().take_held(of_names_alone) {
+        while let Some((job, result)) = self.flights.network.take_held(of_names_alone) {
             self.undo(now, &job, &result);
         }
     }
@@ -162,7 +164,7 @@ impl Shard {
     /// A job is tried again as if it had not been tried.
     fn undo(&mut self, now: Instant, job: &FetchJob, result: &FetchResult) {
         if let Err(failure) = result
-            && self.flights.is_down()
+            && self.flights.network.is_down()
             && *failure != Failure::Aborted
         {
             self.tell_outage(now, Some((job, *failure)));
@@ -178,7 +180,7 @@ impl Shard {
 
     /// Logs why fetching waits, or that it no longer waits, for readers of the logs.
     pub(super) fn tell_outage(&mut self, now: Instant, why: Option<(&FetchJob, Failure)>) {
-        if let Some(note) = self.flights.network().note_outage(self.clock.seconds(now), why) {
+        if let Some(note) = self.flights.network.note_outage(self.clock.seconds(now), why) {
             self.durability.note_host(now, note);
         }
     }
@@ -198,7 +200,8 @@ impl Shard {
         if self.phase < Phase::Abort || job.kind == JobKind::Resolve {
             match result {
                 Ok(transaction) => {
-                    let Some(page) = self.flights.read_short(job, &transaction, &mut self.stats) else {
+                    let (reader, decoder) = (&mut self.flights.reader, &mut self.flights.decoder);
+                    let Some(page) = reader.read_short(job, &transaction, decoder, &mut self.stats) else {
                         let site = self.intake.site_key(&job.url);
                         return self.flights.read_beside(now, job, site, transaction, &mut self.frontier);
                     };
@@ -220,16 +223,16 @@ impl Shard {
     /// The next long response to read. When the crawl ends, those that still wait are left to the next run.
     pub(super) fn next_reading(&mut self, now: Instant) -> Option<Effect> {
         if self.phase > Phase::Run {
-            while let Some((job, _)) = self.flights.take_waiting() {
+            while let Some((job, _)) = self.flights.readings.pop() {
                 self.conclude(now, &job, Err(Failure::Aborted));
             }
         }
         // A segment that is full waits for those that have its names, and these may not go on for ever.
-        if self.durability.segments().is_closing() {
+        if self.durability.segments.is_closing() {
             return None;
         }
         let (job, transaction) = self.flights.next_to_read()?;
-        match self.durability.segments().names(transaction.started) {
+        match self.durability.segments.names(transaction.started) {
             Ok(names) => {
                 let site = self.intake.site_key(&job.url);
                 Some(self.flights.read(now, (job, transaction), site, names))
@@ -244,8 +247,8 @@ impl Shard {
     /// A long response was read. After [`Phase::Abort`] it is dropped, as others are. If the scope was replaced in the
     /// meantime, it is read again, for the same names.
     pub(super) fn was_read(&mut self, now: Instant, mut page: PageRead) {
-        if self.phase < Phase::Abort && !self.flights.is_by_scope(&page) {
-            return self.effects.push(self.flights.read_again(page));
+        if self.phase < Phase::Abort && !page.is_by_scope_of(&self.flights.reader) {
+            return self.effects.push(Effect::Read(page.again(&self.flights.reader)));
         }
         let mut stored = Stored::default();
         if self.phase < Phase::Abort
@@ -260,8 +263,8 @@ impl Shard {
                 Err(error) => return self.effects.fail(error),
             }
         }
-        self.durability.segments().end_names();
-        self.flights.was_read(now, page.job().id);
+        self.durability.segments.end_names();
+        self.flights.readings.end(now, page.job().id);
         let is_page = page.is_page && self.phase < Phase::Abort;
         self.flights.settle_budget(page.job(), is_page);
         if self.phase < Phase::Abort {
@@ -289,7 +292,7 @@ impl Shard {
             if let Some(target) = redirect {
                 self.redirected(now, job, target);
             }
-            self.frontier.end_links();
+            self.frontier.order.kinds.end_links();
         }
         if let Some((links, limit)) = fetched.dropped {
             self.flights.tell_drop(&job.url, links, limit, &mut self.effects);

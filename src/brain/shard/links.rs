@@ -30,7 +30,8 @@ impl Shard {
                     if hops.is_seed() && led_outside.is_none() {
                         led_outside = Some((url.clone(), outside));
                     }
-                    if finder.lists(hops, outside) && self.intake.is_news_outside(*fingerprint, &mut self.stats) {
+                    if finder.lists(hops, outside) && self.intake.external_links.is_news(*fingerprint, &mut self.stats)
+                    {
                         self.durability.set_aside(now, Found::unlinked(Hops::EXTERNAL.bits(), url.as_str()));
                     }
                 }
@@ -45,12 +46,12 @@ impl Shard {
                     // If the URL waits here, it has been accepted by now.
                     if self.outbox.counts_here(job.kind, &url, hops, owner) {
                         let _stage = stage::enter(Stage::Frontier);
-                        self.frontier.linked_by_pages(now, &url, 1, self.durability.spool());
+                        self.frontier.linked_by_pages(now, &url, 1, &mut self.durability.spool);
                     }
                 }
             }
         }
-        self.outbox.end_links(job.kind, self.durability.spool());
+        self.outbox.end_links(job.kind, &mut self.durability.spool);
         if let Some((target, outside)) = led_outside {
             self.intake.tell_led_outside(job, (&target, outside), &mut self.effects, &mut self.stats);
         }
@@ -71,7 +72,7 @@ impl Shard {
 
     /// A site links to a site of this shard.
     pub(super) fn count_link(&mut self, now: Instant, link: SiteLink) {
-        if self.frontier.linked(link) {
+        if self.frontier.order.link_quotas.linked(link) {
             self.durability.note_link(now, link);
         }
     }
@@ -94,15 +95,15 @@ impl Shard {
                 self.accept_or_note(now, key, &url, (via, depth));
             }
         }
-        self.frontier.end_links();
+        self.frontier.order.kinds.end_links();
     }
 
     /// A page redirects to a URL that may be available only there.
     pub(super) fn redirected(&mut self, now: Instant, job: &FetchJob, target: &Url) {
         let Some((owner, hops)) = self.intake.judge_redirect(job, target) else { return };
-        let (fingerprint, via) = (self.intake.fingerprint(target), Some(job.url.as_str()));
+        let (fingerprint, via) = (self.intake.keys.fingerprint(target), Some(job.url.as_str()));
         if let Some(depth) = self.keep_or_send(now, target, fingerprint, (via, hops), owner) {
-            self.accept_or_note(now, self.intake.lone_key(target), target, (via, depth));
+            self.accept_or_note(now, self.intake.keys.lone_key(target), target, (via, depth));
         }
     }
 
@@ -127,20 +128,20 @@ impl Shard {
             }
             match admission {
                 // The page of its key may have led here and is known, or redirects led back to its own.
-                Admission::Before => drop(self.accept(now, self.intake.lone_key(&url), &url, (via, depth))),
+                Admission::Before => drop(self.accept(now, self.intake.keys.lone_key(&url), &url, (via, depth))),
                 Admission::New(_) => self.intake.note_alone(&url),
                 Admission::Full => {}
             }
         }
-        self.resumption.reconsider_next(self.durability.spool());
+        self.resumption.reconsider_next(&mut self.durability.spool);
     }
 
     /// The key and the bits of `Hops` of a found URL, if it is in scope and belongs to this shard.
     fn key_if_ours(&mut self, now: Instant, url: &Url, (via, depth): Way<'_>) -> Option<(u64, u16)> {
         let hops = Hops::from_bits(depth);
         let owner = self.intake.owner(url, hops, &mut self.stats).ok()?;
-        let depth = self.keep_or_send(now, url, self.intake.fingerprint(url), (via, hops), owner)?;
-        Some((self.intake.key(url), depth))
+        let depth = self.keep_or_send(now, url, self.intake.keys.fingerprint(url), (via, hops), owner)?;
+        Some((self.intake.keys.key(url), depth))
     }
 
     /// The bits of `Hops` of a found URL, if it belongs to this shard or is kept here.
@@ -157,7 +158,7 @@ impl Shard {
         }
         let fingerprint = self.intake.sent_fingerprint(url, fingerprint, hops);
         let found = Found { via, depth: hops.bits(), url: url.as_str() };
-        match self.outbox.deliver(now, owner, found, fingerprint, self.durability.spool(), &mut self.stats) {
+        match self.outbox.deliver(now, owner, found, fingerprint, &mut self.durability.spool, &mut self.stats) {
             Delivery::Kept(hops) => return Some(hops.bits()),
             Delivery::Sent => self.durability.note_event(now),
             Delivery::Dropped => {}
@@ -180,13 +181,13 @@ impl Shard {
             self.frontier.wanted(url, self.intake.site_key(url));
         }
         let is_crowded_out =
-            self.frontier.is_crowded_out(now, url, || self.intake.site_key(url), self.durability.spool());
+            self.frontier.is_crowded_out(now, url, || self.intake.site_key(url), &self.durability.spool);
         let admission = self.intake.admit(key, url, hops, is_crowded_out, &mut self.stats);
         if let Admission::New(site) = admission {
             let number = self.durability.accept(now, Found { via, depth, url: url.as_str() });
             let _stage = stage::enter(Stage::Frontier);
             let ticket = Ticket { number, depth, is_strangers: false };
-            self.frontier.offer(now, url, site, ticket, self.durability.spool());
+            self.frontier.offer(now, url, site, ticket, &mut self.durability.spool);
         }
         admission
     }

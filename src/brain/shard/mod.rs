@@ -126,7 +126,7 @@ impl Shard {
             Input::Clock(clock) => self.set_clock(clock),
             Input::Scope(scope) => {
                 self.frontier.set_scope(scope.clone());
-                self.flights.set_scope(scope.clone());
+                self.flights.reader.set_scope(scope.clone());
                 self.intake.set_scope(scope);
             }
             Input::Received { from, bytes } => self.receive(now, from, &bytes),
@@ -135,7 +135,7 @@ impl Shard {
             Input::Told { job, words } => self.flights.tell(job, words),
             Input::Fetched { job, result } => self.fetched(now, job, result),
             Input::Read(page) => self.was_read(now, *page),
-            Input::Trained(dictionary) => self.durability.segments().trained(dictionary),
+            Input::Trained(dictionary) => self.durability.segments.trained(dictionary),
             Input::Disk(end) => self.disk_ended(now, end),
         }
     }
@@ -149,13 +149,13 @@ impl Shard {
                 self.sow(now);
             }
             Command::Clear(cleared) => {
-                self.flights.network().clear(cleared);
+                self.flights.network.clear(cleared);
                 self.count_cleared(now);
             }
             Command::Outage(out_of_reach) => self.set_outage(now, out_of_reach),
             Command::DiskFull(is_full) => self.flights.set_disk_full(is_full),
-            Command::Probe(count) => self.flights.network().probe(count, &mut self.frontier),
-            Command::ProbeNames => self.flights.lookups().probe(),
+            Command::Probe(count) => self.flights.network.probe(count, &mut self.frontier),
+            Command::ProbeNames => self.flights.lookups.probe(),
         }
     }
 
@@ -176,7 +176,7 @@ impl Shard {
         if let Some(effect) = self.next_reading(now) {
             return Some(effect);
         }
-        if let Some(training) = self.durability.segments().next_training() {
+        if let Some(training) = self.durability.segments.next_training() {
             return Some(Effect::Train(Box::new(training)));
         }
         if let Some(message) = self.next_message(now) {
@@ -189,7 +189,7 @@ impl Shard {
             return Some(Effect::Ask(query));
         }
         if self.phase == Phase::Run
-            && let Some(job) = self.frontier.late(now)
+            && let Some(job) = self.frontier.slots.fetch_slots.late(now)
         {
             return Some(Effect::Hurry(job));
         }
@@ -215,10 +215,10 @@ impl Shard {
         }
         // A shard that may not fetch waits for a slot or for the disk, and both end with an input.
         let fetches = if self.held_by().is_none() { self.flights.next_due(&self.frontier) } else { None };
-        let lookups = self.flights.next_query_due().filter(|_| self.phase < Phase::Close);
-        let late = self.frontier.next_late().filter(|_| self.phase == Phase::Run);
-        let is_reviewing = self.frontier.is_reviewing() && self.phase < Phase::Close;
-        let cleared = (self.flights.has_cleared() || is_reviewing).then_some(Instant::ZERO);
+        let lookups = self.flights.lookups.next_due().filter(|_| self.phase < Phase::Close);
+        let late = self.frontier.slots.fetch_slots.next_late().filter(|_| self.phase == Phase::Run);
+        let is_reviewing = self.frontier.review.is_going_on() && self.phase < Phase::Close;
+        let cleared = (self.flights.network.has_cleared() || is_reviewing).then_some(Instant::ZERO);
         let written = self.durability.next_due();
         [fetches, lookups, late, cleared, self.outbox.next_due(), written].into_iter().flatten().min()
     }
@@ -244,7 +244,7 @@ impl Shard {
     /// What the housekeeping thread needs from the shard.
     pub fn report(&self) -> ShardReport {
         let is_drained =
-            self.outbox.is_drained() && self.durability.is_spool_quiet() && !self.frontier.has_robots_answers();
+            self.outbox.is_drained() && self.durability.spool.is_quiet() && !self.frontier.robots.has_answers();
         let nothing_to_do = match self.phase {
             Phase::Run => self.flights.len() == 0 && is_drained && self.frontier.is_idle(),
             Phase::Drain => self.flights.len() == 0 && is_drained,
@@ -269,24 +269,24 @@ impl Shard {
         stats.hosts = self.frontier.hosts();
         stats.hosts_left = self.frontier.hosts_left();
         stats.over = self.durability.over();
-        stats.visited = self.intake.visited();
+        stats.visited = self.intake.visited.len();
         stats.queued = self.frontier.queued();
-        stats.queued_lowered = self.frontier.in_lanes();
-        stats.urls_lowered = self.frontier.lowered_urls();
-        stats.turns_over_allowance = self.frontier.turns_over_allowance();
-        stats.budget_uncounted = self.frontier.uncounted();
+        stats.queued_lowered = self.frontier.order.kinds.in_lanes();
+        stats.urls_lowered = self.frontier.order.kinds.lowered_urls();
+        stats.turns_over_allowance = self.frontier.order.link_quotas.turns_over();
+        stats.budget_uncounted = self.frontier.order.uncounted();
         stats.disk_backlog_bytes = self.effects.backlog_bytes();
         stats
     }
 
     /// What the breaker needs.
     pub fn network_report(&self) -> NetworkReport {
-        self.flights.network_report(!self.frontier.is_idle())
+        self.flights.network.report(&self.flights.lookups, !self.frontier.is_idle())
     }
 
     /// Takes the ends of requests to sites since the last call, oldest first.
     pub fn take_site_ends(&mut self) -> impl Iterator<Item = SiteEnd> {
-        self.flights.network().take_site_ends()
+        self.flights.network.take_site_ends()
     }
 
     /// Whether the result of job `id` is held back or waits to be read, with its response if there is one.
@@ -296,12 +296,12 @@ impl Shard {
 
     /// The last failure at a host that has not recovered since, with the host's name.
     pub fn trouble(&mut self) -> Option<(&str, &Trouble)> {
-        self.frontier.trouble().or_else(|| self.flights.network().trouble())
+        self.frontier.trouble().or_else(|| self.flights.network.trouble())
     }
 
     /// Durations of the lookups that have ended since the last call.
     pub fn take_lookup_times(&mut self) -> impl Iterator<Item = Duration> {
-        self.flights.take_lookup_times()
+        self.flights.lookup_times.drain(..)
     }
 
     /// Page URLs that ended since the start of this run.
@@ -316,8 +316,8 @@ impl Shard {
 
     /// Bytes of memory: visited set, queues, robots.txt rules.
     pub fn ram_bytes(&self) -> (u64, u64, u64) {
-        let waiting = self.frontier.ram_bytes() + self.durability.via_ram_bytes();
-        (self.intake.visited_ram_bytes(), waiting, self.frontier.rules_bytes())
+        let waiting = self.frontier.ram_bytes() + self.durability.vias.ram_bytes();
+        (self.intake.visited.bytes(), waiting, self.frontier.robots.rules_bytes())
     }
 
     /// The wall clock was set. The log's times are by the old clock, so those that still apply are logged again.
@@ -336,7 +336,7 @@ impl Shard {
             return self.effects.end(Some(note));
         }
         if phase > Phase::Run {
-            self.outbox.lanes().hurry();
+            self.outbox.lanes.hurry();
             self.undo_held(now, false);
             self.abort_lookups(now);
         }
@@ -356,7 +356,7 @@ impl Shard {
             Incoming::LinkCounts(counts) => {
                 let _stage = stage::enter(Stage::Frontier);
                 let Shard { frontier, durability, .. } = self;
-                counts.for_each_url(|links, url| frontier.linked_by_pages(now, url, links, durability.spool()));
+                counts.for_each_url(|links, url| frontier.linked_by_pages(now, url, links, &mut durability.spool));
             }
         }
     }
@@ -376,7 +376,7 @@ impl Shard {
 
     fn next_message(&mut self, now: Instant) -> Option<Effect> {
         let Shard { outbox, frontier, durability, stats, .. } = self;
-        outbox.next_message(now, frontier, durability.spool(), stats).map(Effect::Send)
+        outbox.next_message(now, frontier, &mut durability.spool, stats).map(Effect::Send)
     }
 
     /// Issues the writes that are due.
@@ -384,14 +384,14 @@ impl Shard {
         // Blocks of waiting URLs go to the spool while an earlier run is resumed, not afterwards.
         self.durability.write_spool(&mut self.effects);
         if !self.is_replaying() {
-            self.durability.write(now, self.phase == Phase::Close, self.outbox.lanes(), &mut self.effects);
+            self.durability.write(now, self.phase == Phase::Close, &mut self.outbox.lanes, &mut self.effects);
         }
     }
 
     /// The end, once everything is written and on the device. Messages that arrive from other shards until then are,
     /// too.
     fn end_when_written(&mut self, now: Instant) -> Option<Effect> {
-        self.durability.segments().close();
+        self.durability.segments.close();
         self.write(now);
         if self.effects.is_empty() && self.effects.is_disk_idle() && self.durability.is_done() {
             self.effects.end(None);
@@ -405,7 +405,7 @@ impl Shard {
             DiskEnd::Done { spare, bytes } => {
                 self.effects.disk_ended(bytes);
                 if let Some(spare) = spare {
-                    self.durability.segments().reuse(spare);
+                    self.durability.segments.reuse(spare);
                 }
                 self.replay_on(now);
             }
@@ -420,7 +420,7 @@ impl Shard {
             }
             DiskEnd::Synced => {
                 self.effects.disk_ended(0);
-                self.durability.synced(now, self.outbox.lanes(), &mut self.effects);
+                self.durability.synced(now, &mut self.outbox.lanes, &mut self.effects);
             }
             DiskEnd::Failed(why) => self.effects.fail(why),
         }
@@ -429,7 +429,7 @@ impl Shard {
     /// A block of the spool was read back. A block that differs from what was written ends the run: its URLs are lost
     /// to the run, and those for other shards are counted and would be waited for. They are in the logs.
     fn block_read(&mut self, now: Instant, block: Block, bytes: Vec<u8>) {
-        let Some(purpose) = self.durability.spool().finished_read(block) else {
+        let Some(purpose) = self.durability.spool.finished_read(block) else {
             panic!("{block:?} came back and was not asked for")
         };
         let is_whole = block.is_whole(&bytes);
@@ -437,9 +437,9 @@ impl Shard {
             _ if !is_whole => None,
             ReadFor::Host(host) => WaitingUrls::from_bytes(bytes).map(|urls| self.frontier.returned(now, host, urls)),
             ReadFor::Outside(lane) => {
-                WaitingUrls::from_bytes(bytes).map(|urls| self.frontier.returned_outside(lane, urls))
+                WaitingUrls::from_bytes(bytes).map(|urls| self.frontier.queue.returned_outside(lane, urls))
             }
-            ReadFor::Lane(to) => UrlBatch::from_bytes(bytes).map(|batch| self.outbox.lanes().returned(to, batch)),
+            ReadFor::Lane(to) => UrlBatch::from_bytes(bytes).map(|batch| self.outbox.lanes.returned(to, batch)),
             ReadFor::SetAside => UrlBatch::from_bytes(bytes).map(|batch| self.reconsider(now, &batch)),
         };
         if taken.is_none() {

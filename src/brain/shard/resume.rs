@@ -37,7 +37,7 @@ impl Shard {
     /// Takes up the earlier run if it has been read completely.
     pub(super) fn settle(&mut self, now: Instant) {
         let Some((found, reopened)) = self.resumption.finish(now) else { return };
-        self.flights.network().is_taken_up();
+        self.flights.network.is_taken_up();
         self.intake.is_taken_up();
         self.durability.take_up(now, &found, reopened);
         for (file, _) in &found.torn {
@@ -52,7 +52,7 @@ impl Shard {
             self.frontier.set_clock(self.clock);
         }
         self.tell_outage(now, None);
-        self.resumption.reconsider_next(self.durability.spool());
+        self.resumption.reconsider_next(&mut self.durability.spool);
         self.sow(now);
     }
 
@@ -61,40 +61,40 @@ impl Shard {
             ReplayStep::Url { number, depth, text, via, is_over, was_answered, cost, is_page } => {
                 let Ok(url) = Url::from_canonical(text) else { return };
                 self.resumption.note_known(&url, is_over);
-                self.flights.network().was_answered(&url, was_answered);
+                self.flights.network.was_answered(&url, was_answered);
                 if was_answered == Some(true) {
-                    self.frontier.was_answered(&url);
+                    self.frontier.order.kinds.was_answered(url.host());
                 }
                 if let Some(cost) = cost {
                     // The cost of a URL that is fetched again is counted at that time.
                     let cost = if is_over { cost } else { Cost { seconds: cost.seconds, ..Cost::default() } };
-                    self.frontier.replayed(&url, self.intake.site_key(&url), cost);
+                    self.frontier.order.replayed(&url, self.intake.site_key(&url), cost);
                 }
                 if is_over && is_page {
-                    self.frontier.had_page(self.intake.site_key(&url));
+                    self.frontier.order.link_quotas.took(self.intake.site_key(&url));
                 }
                 if let Some(via) = via.filter(|_| !is_over) {
-                    self.durability.note_via(number, via);
+                    self.durability.vias.note(number, via);
                     if let Ok(finder) = Url::from_canonical(via) {
-                        self.frontier.begin_earlier_links(finder.host());
+                        self.frontier.order.kinds.begin_earlier_links(finder.host());
                     }
                 }
                 self.remember(now, &url, Ticket { number, depth, is_strangers: false }, is_over);
-                self.frontier.end_links();
+                self.frontier.order.kinds.end_links();
             }
             ReplayStep::End(_) => {}
             ReplayStep::Link(link) => {
-                self.frontier.linked(link);
+                self.frontier.order.link_quotas.linked(link);
             }
             ReplayStep::Aside(batch) => {
                 let batch = without_external(batch);
                 if !batch.is_empty() {
-                    self.resumption.set_aside(&batch, self.durability.spool());
+                    self.resumption.set_aside(&batch, &mut self.durability.spool);
                 }
             }
             // The crawl's own note: what made fetching wait.
             ReplayStep::Host(note) if note.host.is_empty() => {
-                self.flights.network().was_told(!note.health.troubles.is_empty());
+                self.flights.network.was_told(!note.health.troubles.is_empty());
             }
             ReplayStep::Host(note) => {
                 // It may have been fetched only for the robots.txt of other hosts.
@@ -104,21 +104,21 @@ impl Shard {
                 // A cooldown that has ended, or a delay that its robots.txt asks for, is no evidence against an
                 // answer from it.
                 if note.left(self.clock.seconds(now)) > 0 {
-                    self.flights.network().asked_for_rest(name);
+                    self.flights.network.asked_for_rest(name);
                 }
                 self.frontier.rest(now, &self.resumption.rest(now, self.clock, note));
             }
             ReplayStep::Batch { to, number, urls } => {
                 urls.for_each_url(|_, url| self.resumption.claim(url.host(), to));
-                let lanes = self.outbox.lanes();
+                let lanes = &mut self.outbox.lanes;
                 lanes.closed_before(to, number);
                 if !self.durability.is_acknowledged(to, number) {
                     let batch = Batch { to, number, urls: urls.into() };
-                    self.stats.links_too_long += lanes.resend(batch, self.durability.spool());
+                    self.stats.links_too_long += lanes.resend(batch, &mut self.durability.spool);
                 }
             }
             ReplayStep::Acknowledged { to, number } => {
-                self.outbox.lanes().closed_before(to, number);
+                self.outbox.lanes.closed_before(to, number);
                 self.durability.acknowledge(to, number);
             }
         }
@@ -132,7 +132,7 @@ impl Shard {
         }
         let (site, is_new) = self.intake.remember(url, hops);
         if is_new && !is_over {
-            self.frontier.offer(now, url, site, ticket, self.durability.spool());
+            self.frontier.offer(now, url, site, ticket, &mut self.durability.spool);
         }
     }
 }

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::figures::Figures;
 use super::workload::{Setup, Workload};
+use crate::cli::summary::ratio;
 
 /// A condition that must hold.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -61,8 +62,8 @@ pub fn of(setup: &Setup, figures: &Figures) -> Vec<Check> {
         let connections = figures.counters.get("connections").copied().unwrap_or(0) as f64;
         // A connection counts when it is opened, its handshake when it ends: those open at either end of the window may
         // count for one and not for the other.
-        let margin = super::measured::ratio(figures.memory.connections_open as f64, connections).unwrap_or(0.0);
-        let each = super::measured::ratio(handshakes, connections);
+        let margin = ratio(figures.memory.connections_open as f64, connections).unwrap_or(0.0);
+        let each = ratio(handshakes, connections);
         check("handshakes_per_connection", 0.8 - margin, Some(1.2 + margin), each);
         let resumed = if setup.resumption { [0.5, 1.0] } else { [0.0, 0.0] };
         check("resumed_share", resumed[0], Some(resumed[1]), seen.resumed_share);

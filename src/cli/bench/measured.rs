@@ -14,6 +14,7 @@ use super::layout::Layout;
 use super::reading::Reading;
 use super::verdict::{Bottleneck, Load};
 use super::workload::Setup;
+use crate::cli::summary::ratio;
 use ringcrawl_base::stage::Stage;
 use ringcrawl_brain::latency::LatencySnapshot;
 use ringcrawl_ring::{Sampled, Sampler};
@@ -229,9 +230,4 @@ fn latencies(
         (*name, percentiles)
     });
     between.collect()
-}
-
-/// `part` divided by `whole`; `None` when the ratio is meaningless.
-pub(super) fn ratio(part: f64, whole: f64) -> Option<f64> {
-    (whole > 0.0).then(|| part / whole).filter(|ratio| ratio.is_finite())
 }

@@ -59,7 +59,7 @@ pub struct CrawlDir {
     /// Held for as long as this value, or a clone of it, lives.
     lock: DirLock,
     /// The same for segments on other disks.
-    held: Vec<File>,
+    held: Vec<DirLock>,
 }
 
 /// The result of [`CrawlDir::keep`].

@@ -12,36 +12,31 @@ use std::time::Duration;
 use super::dir_error::DirError;
 use ringcrawl_files::{plain, private};
 
-/// The lock of a crawl's directory: no other process works there for as long as one of these lives.
+/// The lock of a directory: no other process works there for as long as one of these lives.
 #[derive(Clone, Debug)]
 pub struct DirLock {
     _file: Arc<File>,
 }
 
 impl DirLock {
-    /// Locks a crawl's directory.
-    pub(super) fn of(root: &Path) -> Result<DirLock, DirError> {
-        lock(root).map(|lock| DirLock { _file: Arc::new(lock) })
-    }
-}
-
-/// Locks a directory for this process, for as long as the returned file lives.
-pub(super) fn lock(dir: &Path) -> Result<File, DirError> {
-    let io = |error| DirError::Io(dir.to_owned(), error);
-    let lock = private::open(private::options().create(true).truncate(false), &dir.join(LOCK)).map_err(io)?;
-    // Commands that list a crawl's URLs hold the lock for a moment, to see whether a process works here.
-    let mut held = lock.try_lock();
-    for _ in 0..LOCK_TRIES {
-        if !matches!(held, Err(TryLockError::WouldBlock)) {
-            break;
+    /// Locks a directory.
+    pub(super) fn of(dir: &Path) -> Result<DirLock, DirError> {
+        let io = |error| DirError::Io(dir.to_owned(), error);
+        let lock = private::open(private::options().create(true).truncate(false), &dir.join(LOCK)).map_err(io)?;
+        // Commands that list a crawl's URLs hold the lock for a moment, to see whether a process works here.
+        let mut held = lock.try_lock();
+        for _ in 0..LOCK_TRIES {
+            if !matches!(held, Err(TryLockError::WouldBlock)) {
+                break;
+            }
+            std::thread::sleep(LOCK_PAUSE);
+            held = lock.try_lock();
         }
-        std::thread::sleep(LOCK_PAUSE);
-        held = lock.try_lock();
-    }
-    match held {
-        Ok(()) => Ok(lock),
-        Err(TryLockError::WouldBlock) => Err(DirError::Locked(dir.to_owned())),
-        Err(TryLockError::Error(error)) => Err(io(error)),
+        match held {
+            Ok(()) => Ok(DirLock { _file: Arc::new(lock) }),
+            Err(TryLockError::WouldBlock) => Err(DirError::Locked(dir.to_owned())),
+            Err(TryLockError::Error(error)) => Err(io(error)),
+        }
     }
 }
 

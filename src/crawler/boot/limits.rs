@@ -2,7 +2,6 @@
 
 use std::io;
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
 /// Raises the soft limit of open files to the hard one; returns the new limit.
 pub fn raise_file_limit() -> u64 {
@@ -23,11 +22,6 @@ pub fn rss_bytes() -> u64 {
 pub fn forget_rss_bytes_max() {
     // If it fails, the peak is that of the whole process: that is no lower, so nothing looks better than it is.
     let _ = std::fs::write("/proc/self/clear_refs", "5");
-}
-
-/// CPU time used so far by the whole process, user and system together.
-pub fn cpu_time() -> Duration {
-    ringcrawl_ring::cpu_time()
 }
 
 /// Whether the process was started with `signal` ignored, as `nohup` does with SIGHUP.

@@ -36,12 +36,11 @@ pub use dir_lock::{DirLock, is_held};
 pub use external_links::ExternalLinks;
 pub use kept_config::kept_config;
 pub use kept_seeds::kept_seeds;
-pub use limits::{
-    cpu_time, forget_rss_bytes_max, has_terminal, is_ignored, raise_file_limit, rss_bytes, rss_bytes_max, spawn,
-};
+pub use limits::{forget_rss_bytes_max, has_terminal, is_ignored, raise_file_limit, rss_bytes, rss_bytes_max, spawn};
 pub use manifest::{Manifest, read as read_manifest};
 pub use order::{BootError, Order, Round, RoundEnd};
 pub use redistribution::is_unsettled;
+pub use ringcrawl_ring::cpu_time;
 pub use scope_files::ScopeFiles;
 pub use seeds::{SeedError, SeedsRead, read_seeds};
 pub use start::Crawl;

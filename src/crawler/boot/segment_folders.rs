@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 
 use super::crawl_dir::shard_dir;
 use super::dir_error::DirError;
-use super::dir_lock::{LOCK, lock};
+use super::dir_lock::{DirLock, LOCK};
 use super::redistribution::shard_dirs;
 use ringcrawl_files::{plain, private};
 use ringcrawl_warc::folder::ELSEWHERE;
@@ -30,7 +30,7 @@ use ringcrawl_warc::folder::ELSEWHERE;
 pub(super) const SEGMENTS: &str = "segments";
 
 /// Locks the folders on other disks in which shards of `root` have segments; returns an error if one is missing.
-pub(super) fn hold(root: &Path) -> Result<Vec<File>, DirError> {
+pub(super) fn hold(root: &Path) -> Result<Vec<DirLock>, DirError> {
     let dirs = shard_dirs(root).map_err(|error| DirError::Io(root.to_owned(), error))?;
     let mut folders = BTreeSet::new();
     for link in dirs.into_iter().map(|dir| dir.join(SEGMENTS)).filter(|path| path.is_symlink()) {
@@ -42,7 +42,7 @@ pub(super) fn hold(root: &Path) -> Result<Vec<File>, DirError> {
         // An operator's own link may lead anywhere.
         folders.extend(lies.parent().filter(|folder| folder.join(LOCK).is_file()).map(Path::to_owned));
     }
-    folders.iter().map(|folder| lock(folder)).collect()
+    folders.iter().map(|folder| DirLock::of(folder)).collect()
 }
 
 /// Links the segments folders of shards without segments to folders in `dirs`; returns how many shards lie elsewhere.

@@ -64,7 +64,7 @@ impl HeartWatch {
 }
 
 /// A piece of work that takes longer is reported.
-pub const PIECE_TIME_MAX: Duration = Duration::from_secs(1);
+const PIECE_TIME_MAX: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {

@@ -142,9 +142,8 @@ pub enum HandsError {
 }
 
 /// Tries what the configuration names and the hands require: the files of `tls.ca_files`, the addresses of
-/// `fetch.source_addresses`, the proxy's name, the key that signs requests.
+/// `fetch.source_addresses`, the proxy's name.
 pub fn check(config: &Config) -> Result<(), HandsError> {
-    signer(config)?;
     source::Sources::new(&config.fetch)?;
     proxy::Proxy::new(config)?;
     tls::TlsClient::new(&config.tls).map(|_| ())
@@ -166,7 +165,7 @@ impl Hands {
                 SentFrom::On => config.agent.email.clone(),
                 SentFrom::Off => String::new(),
             },
-            signer: signer(config)?,
+            signer: Signer::new(&config.identity).map(RefCell::new),
             logins: config
                 .http
                 .auth
@@ -318,11 +317,6 @@ impl Hands {
     pub fn deadlines(&self) -> &Deadlines {
         &self.deadlines
     }
-}
-
-fn signer(config: &Config) -> Result<Option<RefCell<Signer>>, HandsError> {
-    let signer = Signer::new(&config.identity);
-    Ok(signer.map(RefCell::new))
 }
 
 fn add(counter: &Cell<u64>, more: u64) {

@@ -19,7 +19,7 @@ use super::trim;
 use ringcrawl_url::{Base, Repeats, Url, UrlError, fingerprint};
 
 /// Bytes of a sitemap that are read, in UTF-8 (sitemaps.org: 50 MiB, 52,428,800 bytes, uncompressed).
-pub(super) const SITEMAP_BYTES_MAX: u64 = 50 << 20;
+const SITEMAP_BYTES_MAX: u64 = 50 << 20;
 
 /// What has been found.
 pub(super) struct Listed<'o> {

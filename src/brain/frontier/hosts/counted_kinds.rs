@@ -17,7 +17,8 @@ use ringcrawl_url::SiteKey;
 /// Bytes held for hosts, by site.
 #[derive(Debug)]
 pub struct KindMemory {
-    bytes: Cell<u64>,
+    /// Bytes held for all hosts.
+    pub bytes: Cell<u64>,
     /// In units of each host.
     shares: RefCell<SiteShares>,
 }
@@ -29,11 +30,6 @@ impl Default for KindMemory {
 }
 
 impl KindMemory {
-    /// Bytes held for all hosts.
-    pub fn bytes(&self) -> u64 {
-        self.bytes.get()
-    }
-
     /// Whether all hosts, and those of `site`, are within their memory of `bytes_max`, with `more` bytes.
     pub fn has_room(&self, site: SiteKey, more: u64, bytes_max: u64) -> bool {
         let free = bytes_max.checked_sub(self.bytes.get() + more);

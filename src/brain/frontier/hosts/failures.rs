@@ -193,7 +193,7 @@ impl Host {
 
     /// A request to a page of this kind failed after reaching its server; returns whether only that kind of URLs
     /// fails, and rests alone.
-    pub fn fails_alone(
+    fn fails_alone(
         &mut self,
         now: Instant,
         took: Duration,

@@ -53,7 +53,8 @@ pub struct HostTable {
     /// There was no room at the last look, and nothing has freed any since.
     is_full: bool,
     failures: FailureHistory,
-    rests: Rests,
+    /// Rests of an earlier run, for hosts that appear from now on.
+    pub(in crate::frontier) rests: Rests,
     politeness: Politeness,
     waits: Waits,
     discipline: Discipline,
@@ -157,11 +158,6 @@ impl HostTable {
         id
     }
 
-    /// Rests of an earlier run, for hosts that appear from now on.
-    pub fn rests(&mut self) -> &mut Rests {
-        &mut self.rests
-    }
-
     /// The slot of a host that others' robots.txt redirect to. Those others may hold all the room while they wait for
     /// it, so it is admitted even without room, up to a bound.
     pub fn admit_beyond_bound(&mut self, now: Instant, name: &str, site: SiteKey, linker: SiteKey) -> Option<HostId> {
@@ -250,7 +246,7 @@ impl HostTable {
     /// Sends tails of queues to disk until `queues` are within their memory, or no tail is worth it.
     pub fn spill(&mut self, queues: &mut UrlQueues, spool: &mut Spool) {
         let mut searched = 0;
-        while let Some(id) = queues.next_to_spill(self.slots(), &mut searched) {
+        while let Some(id) = queues.memory.next_to_spill(self.slots(), &mut searched) {
             queues.spill(&mut self[id].backlog, spool);
         }
     }
@@ -280,7 +276,7 @@ impl HostTable {
         match (before == State::Idle, state == State::Idle) {
             (true, false) => {
                 self.active += 1;
-                self.shares.took(self[id].site);
+                self.shares.changed(self[id].site, 0, 1);
             }
             (false, true) => {
                 self.active -= 1;

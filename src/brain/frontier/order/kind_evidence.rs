@@ -26,7 +26,7 @@ use xxhash_rust::xxh3::xxh3_64;
 /// The evidence held for all hosts of a shard.
 #[derive(Debug, Default)]
 pub struct KindEvidence {
-    memory: Rc<KindMemory>,
+    pub(in crate::frontier) memory: Rc<KindMemory>,
     /// The page whose links are being offered.
     finder: LinkSource,
     /// Stands for the sites of unknown pages.
@@ -68,11 +68,6 @@ impl KindEvidence {
             rng_seed: settings.rng_seed,
             ..KindEvidence::default()
         }
-    }
-
-    /// Bytes of the evidence.
-    pub fn bytes(&self) -> u64 {
-        self.memory.bytes()
     }
 
     /// URLs that wait in lanes of lowered kinds.

@@ -9,13 +9,12 @@
 mod competition;
 mod importance;
 mod kind_evidence;
-mod link_counts;
+pub(super) mod link_counts;
 mod link_quotas;
 mod parts;
 mod ranks;
 mod site_quotas;
 
-pub use link_counts::ENTRY_BYTES as LINK_COUNT_BYTES;
 pub use link_quotas::{LinkQuotas, allowance};
 pub use ranks::{BYTES_EACH_MAX as RANK_BYTES_MAX, Ranks};
 pub use site_quotas::{Bound, Cost, Left, PENDING_PAUSE, PartsBySite, SiteBounds, SiteQuotas};
@@ -36,11 +35,11 @@ use ringcrawl_url::{SiteKey, Url};
 /// What determines the order of a shard's URLs.
 #[derive(Debug)]
 pub struct Order {
-    importance: Importance,
-    kinds: KindEvidence,
-    competition: Competition,
-    site_quotas: SiteQuotas,
-    link_quotas: LinkQuotas,
+    pub(in crate::frontier) importance: Importance,
+    pub(crate) kinds: KindEvidence,
+    pub(in crate::frontier) competition: Competition,
+    pub(in crate::frontier) site_quotas: SiteQuotas,
+    pub(crate) link_quotas: LinkQuotas,
 }
 
 /// What follows for a URL that was taken from a queue of its host.
@@ -74,31 +73,6 @@ impl Order {
     /// The same with these ranks of URLs, if it orders by ranks.
     pub fn ranked(self, ranks: Arc<Ranks>) -> Order {
         Order { importance: self.importance.ranked(ranks), ..self }
-    }
-
-    /// What is known of kinds of pages.
-    pub fn kinds(&self) -> &KindEvidence {
-        &self.kinds
-    }
-
-    /// What is known of kinds of pages, to add to it.
-    pub fn kinds_mut(&mut self) -> &mut KindEvidence {
-        &mut self.kinds
-    }
-
-    /// What sites may have before others.
-    pub fn link_quotas(&self) -> &LinkQuotas {
-        &self.link_quotas
-    }
-
-    /// What sites may have before others, to count more.
-    pub fn link_quotas_mut(&mut self) -> &mut LinkQuotas {
-        &mut self.link_quotas
-    }
-
-    /// What hosts and sites may have at all, to count more.
-    pub fn site_quotas_mut(&mut self) -> &mut SiteQuotas {
-        &mut self.site_quotas
     }
 
     /// Requests of hosts and sites that have no quota because there was no room.
@@ -135,21 +109,6 @@ impl Order {
             self.kinds.came_beside();
         }
         place
-    }
-
-    /// A URL that was taken from its host's queue goes back there.
-    pub fn is_back(&mut self, url: &Url, ticket: Ticket) {
-        self.importance.is_back(url, ticket);
-    }
-
-    /// This many links to a URL were found; returns its ticket, if it waits and is worth more now.
-    pub fn linked(&mut self, url: &Url, links: u16) -> Option<Ticket> {
-        self.importance.linked(url, links)
-    }
-
-    /// It is queued again.
-    pub fn is_promoted(&mut self, url: &Url) {
-        self.importance.is_promoted(url);
     }
 
     /// Judges a URL that was taken from a queue of its host.
@@ -195,11 +154,6 @@ impl Order {
             self.link_quotas.lowered(is_over);
         }
         Some(until)
-    }
-
-    /// Hosts that have left enough pages to others and wait no longer.
-    pub fn competitors(&mut self, hosts: &mut HostTable) -> Vec<HostId> {
-        self.competition.call(hosts)
     }
 
     /// A page of a host begins.

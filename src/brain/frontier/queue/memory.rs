@@ -54,16 +54,6 @@ impl UrlMemory {
         self.bytes = self.bytes - before + after;
     }
 
-    /// This many more bytes are held.
-    pub fn grew(&mut self, bytes: u64) {
-        self.bytes += bytes;
-    }
-
-    /// This many fewer bytes are held.
-    pub fn shrank(&mut self, bytes: u64) {
-        self.bytes -= bytes;
-    }
-
     /// The length from which a tail is worth a block of its own: one read brings some 200 URLs back. Blocks come back
     /// whole, one to a host, so with many hosts they must be smaller for all of them to fit.
     pub fn long_tail_bytes(&self, hosts: usize) -> usize {

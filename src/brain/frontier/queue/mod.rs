@@ -36,7 +36,7 @@ use ringcrawl_url::{SiteKey, Url};
 /// The waiting URLs of a shard.
 #[derive(Debug)]
 pub struct UrlQueues {
-    memory: UrlMemory,
+    pub(in crate::frontier) memory: UrlMemory,
     outside: OutsideLanes,
     /// URLs of other shards, which wait here until this shard has nothing else to do.
     crossing: OutsideLanes,
@@ -78,22 +78,6 @@ impl UrlQueues {
         self.waiting
     }
 
-    /// Bytes of waiting URLs in memory.
-    pub fn ram_bytes(&self) -> u64 {
-        self.memory.bytes()
-    }
-
-    /// Whether waiting URLs are within their memory.
-    pub fn has_room(&self) -> bool {
-        self.memory.has_room()
-    }
-
-    /// Bytes of memory that references of blocks on disk may have.
-    #[inline]
-    pub fn references_bytes_max(&self) -> u64 {
-        self.memory.references_bytes_max()
-    }
-
     /// Whether no URL waits outside or for the crossing.
     pub fn none_is_outside(&self) -> bool {
         self.outside.is_empty() && self.crossing.is_empty()
@@ -129,12 +113,12 @@ impl UrlQueues {
 
     /// A URL was parked for its origin's robots.txt, in this many bytes.
     pub fn parked(&mut self, bytes: u64) {
-        self.memory.grew(bytes);
+        self.memory.changed(0, bytes);
     }
 
     /// A parked URL left its origin.
     pub fn unparked(&mut self, text: &str) {
-        self.memory.shrank(WaitingUrls::entry_bytes(text) as u64);
+        self.memory.changed(WaitingUrls::entry_bytes(text) as u64, 0);
     }
 
     /// Adds a URL to the backlog of host `id`, in a table of this many slots.
@@ -172,12 +156,6 @@ impl UrlQueues {
         if tail_before < long_tail_bytes && backlog.tail_bytes() >= long_tail_bytes {
             self.memory.note_long_tail(id);
         }
-    }
-
-    /// The next host whose tails may go to disk, in a table of this many slots, while memory is over its bound. One
-    /// caller's `searched` hosts for short tails are bounded.
-    pub fn next_to_spill(&mut self, slots: usize, searched: &mut usize) -> Option<HostId> {
-        self.memory.next_to_spill(slots, searched)
     }
 
     /// Sends the tails of a backlog to disk, except short ones.
@@ -267,7 +245,7 @@ impl UrlQueues {
 
     /// A block of the lanes came back.
     pub fn returned_outside(&mut self, lane: u16, batch: WaitingUrls) {
-        self.memory.grew(batch.ram_bytes() as u64);
+        self.memory.changed(0, batch.ram_bytes() as u64);
         let lanes = if usize::from(lane) < LANES { &mut self.outside } else { &mut self.crossing };
         lanes.returned(lane, batch);
     }
@@ -279,9 +257,9 @@ fn push_to(
     (url, site, ticket): (&Url, SiteKey, Ticket),
     spool: &mut Spool,
 ) {
-    memory.shrank(lanes.ram_bytes());
+    memory.changed(lanes.ram_bytes(), 0);
     lanes.push(url, site, ticket, memory.bytes_left(), spool);
-    memory.grew(lanes.ram_bytes());
+    memory.changed(0, lanes.ram_bytes());
 }
 
 fn look_at(

@@ -31,7 +31,8 @@ pub type Finding = (RobotsResult<Rc<CachedRules>>, Instant);
 /// The files of a shard, those of its own hosts and of others, and the memory for their rules.
 #[derive(Debug)]
 pub struct RobotsFiles {
-    rules: RulesCache,
+    /// The rules in memory.
+    pub(in crate::frontier) rules: RulesCache,
     files: HashMap<Rc<Url>, File>,
     pending: usize,
     /// Pending files, the longest pending first; an entry that no longer exists is ignored.
@@ -109,11 +110,6 @@ impl RobotsFiles {
         }
     }
 
-    /// The rules in memory.
-    pub fn rules(&mut self) -> &mut RulesCache {
-        &mut self.rules
-    }
-
     /// Bytes of the rules in memory.
     pub fn rules_bytes(&self) -> u64 {
         self.rules.bytes()
@@ -152,7 +148,7 @@ impl RobotsFiles {
             return Asked::Full;
         }
         self.pending += 1;
-        site.iter().for_each(|site| self.shares.took(*site));
+        site.iter().for_each(|site| self.shares.changed(*site, 0, 1));
         let url = Rc::new(url.clone());
         if self.by_wait.len() >= 2 * PENDING_MAX {
             let files = &self.files;

@@ -151,7 +151,7 @@ mod tests {
         let target = |text: &str| Url::parse(text).expect("a URL");
         let results = [
             RobotsResult::Rules(Rules::allow_all()),
-            RobotsResult::Rules(Rules::disallow_all()),
+            parse("User-agent: *\nDisallow: /\n"),
             parse("User-agent: *\nDisallow: /a\nAllow: /a/b$\nDisallow: /*?q=%2F\nCrawl-delay: 2.5\n"),
             parse("User-agent: us\nCrawl-delay: 1\n"),
             parse(

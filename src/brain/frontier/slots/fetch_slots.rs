@@ -183,7 +183,7 @@ impl FetchSlots {
         let is_slow = matches!(before, Record::Slow { .. });
         self.slow += usize::from(is_slow);
         self.doubtful += usize::from(!matches!(before, Record::Fast { .. }));
-        self.shares.took(site);
+        self.shares.changed(site, 0, 1);
         let (is_lasting, is_told, is_without_turns) = Default::default();
         self.held.insert(
             id,
@@ -205,6 +205,11 @@ impl FetchSlots {
         let Some(mut place) = self.held.remove(&id) else { return };
         self.conclude(now, &mut place, measured);
         self.held.insert(id, place);
+    }
+
+    /// The response for job `id` was cut, as it held memory that others waited for: it would have lasted longer.
+    pub fn was_cut(&mut self, now: Instant, id: u64, lasted: Duration) {
+        self.came(now, id, Some(lasted.max(SLOW_AFTER)));
     }
 
     /// The connection of job `id` was refused, or we had no memory for its response. That says nothing about a site

@@ -117,10 +117,10 @@ impl LookupQueue {
             return false;
         }
         self.left = self.left.map(|left| left - 1);
-        self.shares.took(asked.site);
+        self.shares.changed(asked.site, 0, 1);
         let is_costly = asked.linker.is_some_and(|linker| self.is_costly(linker));
         match asked.linker {
-            Some(linker) => self.linkers.took(linker),
+            Some(linker) => self.linkers.changed(linker, 0, 1),
             None => self.known_held += 1,
         }
         self.costly_held += usize::from(is_costly);

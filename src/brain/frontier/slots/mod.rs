@@ -18,9 +18,6 @@ mod slow_turns;
 mod speed_history;
 mod turn_queues;
 
-pub use fetch_slots::{FetchSlots, SLOW_AFTER};
-pub use lookup_queue::LookupQueue;
-
 use std::collections::BTreeSet;
 
 use crate::frontier::hosts::{Host, HostTable, Leave, State, of_turn};
@@ -29,7 +26,8 @@ use crate::frontier::settings::Settings;
 use crate::job::{FetchJob, HostId, JobKind};
 use crate::politeness::{Key, Ledger, TakenTurn, Turns};
 use calendar::{Calendar, Event};
-use fetch_slots::{CUT_SHORT_AFTER, Turn};
+use fetch_slots::{CUT_SHORT_AFTER, FetchSlots, Turn};
+use lookup_queue::LookupQueue;
 use ready_hosts::ReadyHosts;
 use ringcrawl_base::IntSet;
 use ringcrawl_base::time::{Duration, Instant};
@@ -42,8 +40,9 @@ pub struct Slots {
     ready: ReadyHosts,
     calendar: Calendar,
     turn_queues: TurnQueues,
-    lookups: LookupQueue,
-    fetch_slots: FetchSlots,
+    /// The turns at the name servers.
+    pub(crate) lookups: LookupQueue,
+    pub(crate) fetch_slots: FetchSlots,
 }
 
 impl Slots {
@@ -58,29 +57,9 @@ impl Slots {
         }
     }
 
-    /// The slots for fetches.
-    pub fn fetch_slots(&mut self) -> &mut FetchSlots {
-        &mut self.fetch_slots
-    }
-
-    /// The turns at the name servers.
-    pub fn lookups(&mut self) -> &mut LookupQueue {
-        &mut self.lookups
-    }
-
-    /// Name lookups in flight.
-    pub fn resolving(&self) -> usize {
-        self.lookups.in_flight()
-    }
-
     /// When a host may continue; `Instant::ZERO` for now, `None` if none waits for the clock.
     pub fn next_due(&self) -> Option<Instant> {
         if self.lookups.is_ready() || self.ready.is_ready() { Some(Instant::ZERO) } else { self.calendar.next() }
-    }
-
-    /// When to look for a fetch that must end for others.
-    pub fn next_late(&self) -> Option<Instant> {
-        self.fetch_slots.next_late()
     }
 
     /// Makes a host ready, now or at `at`.

@@ -47,10 +47,13 @@ fn what_is_over_an_allowance_has_a_sixteenth_of_the_turns() {
     ["a.spam.test", "b.spam.test", "c.spam.test"].into_iter().for_each(|host| offer(&mut bed, host, 0, 40));
     ["a.test", "b.test"].into_iter().for_each(|host| offer(&mut bed, host, 0, 10));
     let link = |from: &str, to: &str| SiteLink::new(site(from), site(to)).expect("two sites");
-    assert!(bed.frontier.linked(link("a.test", "spam.test")) && !bed.frontier.linked(link("a.test", "x.spam.test")));
+    assert!(
+        bed.frontier.order.link_quotas.linked(link("a.test", "spam.test"))
+            && !bed.frontier.order.link_quotas.linked(link("a.test", "x.spam.test"))
+    );
     offer(&mut bed, "large.test", 0, 200);
     for number in 0..60 {
-        bed.frontier.linked(link(&format!("s{number}.test"), "large.test"));
+        bed.frontier.order.link_quotas.linked(link(&format!("s{number}.test"), "large.test"));
     }
     let run = |bed: &mut Bed, pages: usize| {
         let until = bed.count(JobKind::Page) + pages;
@@ -61,11 +64,11 @@ fn what_is_over_an_allowance_has_a_sixteenth_of_the_turns() {
     };
     let [spam, large, a, b] = run(&mut bed, 240);
     assert!((30..=60).contains(&spam) && large >= 160 && (a, b) == (10, 10), "{spam}, {large}, {a}, {b}");
-    assert!(bed.frontier.turns_over_allowance() > 0);
+    assert!(bed.frontier.order.link_quotas.turns_over() > 0);
     // Nothing is lost.
     assert_eq!(run(&mut bed, 1_000), [120, 200, 10, 10]);
     assert!(bed.frontier.is_idle() && bed.settled.is_empty());
-    assert_eq!(bed.frontier.counted(site("spam.test")), (1, 120));
+    assert_eq!(bed.frontier.order.link_quotas.of(site("spam.test")), (1, 120));
 }
 
 #[test]
@@ -80,5 +83,8 @@ fn seeds_wait_for_no_other_and_what_fails_is_no_page() {
         _ => well(job),
     });
     assert_eq!(bed.count(JobKind::Page), 140);
-    assert_eq!(["fails.test", "others.test"].map(|name| bed.frontier.counted(site(name))), [(0, 0), (0, 10)]);
+    assert_eq!(
+        ["fails.test", "others.test"].map(|name| bed.frontier.order.link_quotas.of(site(name))),
+        [(0, 0), (0, 10)]
+    );
 }

@@ -165,7 +165,7 @@ fn rules_of_idle_hosts_go_first() {
     for number in 0..100 {
         bed.offer(&format!("http://short{number}.test/"));
         bed.run(HOUR, 4, &mut |job| if job.kind == JobKind::Robots { rules(number) } else { well(job) });
-        assert!(bed.frontier.rules_bytes() <= 1_500, "{} bytes", bed.frontier.rules_bytes());
+        assert!(bed.frontier.robots.rules_bytes() <= 1_500, "{} bytes", bed.frontier.robots.rules_bytes());
     }
     bed.run(HOUR, 1_000, &mut |job| if job.kind == JobKind::Robots { rules(0) } else { well(job) });
     let of_long = bed.jobs.iter().filter(|(_, job)| job.kind == JobKind::Robots && job.url.host() == "long.test");
@@ -238,11 +238,11 @@ fn names_in_a_tarpit_hold_up_no_one_else() {
         }
         assert_eq!(bed.frontier.next_due(), None);
         let named = under_way.iter().filter(|job| job.kind == JobKind::Resolve).count();
-        assert_eq!(named, bed.frontier.resolving());
+        assert_eq!(named, bed.frontier.slots.lookups.in_flight());
         (under_way.len() - before, std::mem::take(&mut under_way))
     };
     let (started, mut jobs) = start(&mut bed);
-    assert_eq!((started, bed.frontier.resolving()), (7, 2));
+    assert_eq!((started, bed.frontier.slots.lookups.in_flight()), (7, 2));
     // The two answer in the end; the next two names get their turn, in the order of their hosts.
     let mut order = Vec::new();
     for _ in 0..5 {
@@ -255,7 +255,7 @@ fn names_in_a_tarpit_hold_up_no_one_else() {
         jobs = start(&mut bed).1;
     }
     assert_eq!(order, (0..10).map(|number| format!("tarpit{number}.test")).collect::<Vec<_>>());
-    assert_eq!((bed.frontier.resolving(), bed.frontier.queued()), (0, 5));
+    assert_eq!((bed.frontier.slots.lookups.in_flight(), bed.frontier.queued()), (0, 5));
 }
 
 /// Servers that fail every page keep no more URLs in memory than a few each, once memory is short.
@@ -410,7 +410,7 @@ fn a_slow_site_keeps_nobody_from_an_address() {
     // All names are known, and all but two hosts wait for the address.
     bed.run(60, 6 + 2, &mut well);
     let later = bed.now + Duration::from_secs(60);
-    let places = bed.frontier.slots.fetch_slots();
+    let places = &mut bed.frontier.slots.fetch_slots;
     // Slow sites hold six slots, which is three times as many as are free.
     let slow = SiteKey::of_host(7, "slow.test");
     (0..6).for_each(|id| places.took(bed.now, 1_000 + id, SiteKey::of_host(7, &format!("x{id}.test"))));
@@ -423,7 +423,7 @@ fn a_slow_site_keeps_nobody_from_an_address() {
     let of_slow = bed.pages().iter().filter(|url| url.contains("slow")).count();
     assert_eq!((of_slow, bed.pages().len()), (0, 25), "{:?}", bed.pages());
     (0..6).for_each(|id| {
-        bed.frontier.slots.fetch_slots().gave_back(later, 1_000 + id);
+        bed.frontier.slots.fetch_slots.gave_back(later, 1_000 + id);
     });
     bed.frontier.slots.look_again();
     bed.run(HOUR, 1_000, &mut well);
@@ -442,21 +442,21 @@ fn a_slow_site_has_its_turn_where_places_and_address_are_both_rare() {
     let later = bed.now + Duration::from_secs(60);
     for id in 0..7 {
         let site = if id == 6 { slow } else { SiteKey::of_host(7, &format!("x{id}.test")) };
-        bed.frontier.slots.fetch_slots().took(bed.now, 1_000 + id, site);
+        bed.frontier.slots.fetch_slots.took(bed.now, 1_000 + id, site);
     }
-    bed.frontier.slots.fetch_slots().look(later);
-    bed.frontier.slots.fetch_slots().gave_back(later, 1_006);
+    bed.frontier.slots.fetch_slots.look(later);
+    bed.frontier.slots.fetch_slots.gave_back(later, 1_006);
     bed.now = later;
     let before = bed.pages().len();
     for round in 0..40 {
         // A slot becomes free between two turns at the address, and a host that waits elsewhere takes it before the
         // next.
         bed.run(2, 2, &mut well);
-        bed.frontier.slots.fetch_slots().gave_back(bed.now, 1_000 + round);
+        bed.frontier.slots.fetch_slots.gave_back(bed.now, 1_000 + round);
         bed.frontier.slots.look_again();
         let _ = bed.frontier.next_job(bed.now, &mut bed.spool).is_none_or(|job| panic!("{job:?}"));
         if bed.frontier.slots.has_slot_for_slow_site() {
-            bed.frontier.slots.fetch_slots().took(
+            bed.frontier.slots.fetch_slots.took(
                 bed.now,
                 1_006 + round,
                 SiteKey::of_host(7, &format!("x{}.test", round % 6)),

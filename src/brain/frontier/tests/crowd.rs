@@ -61,7 +61,7 @@ impl Crowd {
         let url = Url::parse(url).expect("a URL");
         let ticket = Ticket { depth: Hops::default().link().bits(), ..Ticket::default() };
         self.frontier.offer(self.now, &url, SiteKey::of_host(7, url.host()), ticket, &mut self.spool);
-        self.frontier.end_links();
+        self.frontier.order.kinds.end_links();
     }
 
     fn fetches(&self) -> usize {
@@ -78,7 +78,7 @@ impl Crowd {
                 } else if job.kind != JobKind::Resolve {
                     match reply.outcome {
                         Outcome::Failed(Failure::ConnectTimeout) => {
-                            self.frontier.came_to_nobody(self.now, job.id);
+                            self.frontier.slots.fetch_slots.came_to_nobody(self.now, job.id);
                             // And counts once the network is known to be up.
                             self.frontier.is_held_back(self.now, &job);
                             self.frontier.request_ended(self.now, &job);
@@ -86,7 +86,7 @@ impl Crowd {
                             self.flying.push((self.now + Duration::from_secs(3), job, reply));
                             continue;
                         }
-                        _ => self.frontier.came(self.now, job.id, None),
+                        _ => self.frontier.slots.fetch_slots.came(self.now, job.id, None),
                     }
                 }
                 self.frontier.finish(self.now, &job, &reply.outcome);
@@ -103,7 +103,7 @@ impl Crowd {
                     }
                 }
             }
-            while let Some(id) = self.frontier.late(self.now) {
+            while let Some(id) = self.frontier.slots.fetch_slots.late(self.now) {
                 if let Some(f) = self.flying.iter_mut().find(|f| f.1.id == id)
                     && !matches!(f.2.outcome, Outcome::Failed(Failure::ConnectTimeout))
                 {
@@ -129,7 +129,7 @@ impl Crowd {
             self.frontier.begin_turn(self.now);
             let next_end = self.flying.iter().map(|f| f.0).min();
             let due = if self.fetches() < self.places { self.frontier.next_due() } else { None };
-            let next = [next_end, due, self.frontier.next_late()].into_iter().flatten().min();
+            let next = [next_end, due, self.frontier.slots.fetch_slots.next_late()].into_iter().flatten().min();
             let next = next.unwrap_or(end).max(self.now + Duration::from_micros(100));
             if next > end {
                 self.now = end;
@@ -292,7 +292,7 @@ fn who_was_called_and_became_slow_keeps_nobody_from_an_address() {
     (0..100).for_each(|n| crowd.offer(&format!("http://www.shared{n}.test/0")));
     (0..200).for_each(|n| crowd.offer(&format!("http://other{n}.o{n}.test/0")));
     crowd.run(20_000, &mut answer);
-    let places = crowd.frontier.slots.fetch_slots();
+    let places = &mut crowd.frontier.slots.fetch_slots;
     (0..6).for_each(|id| places.took(crowd.now, (1 << 40) + id, SiteKey::of_host(7, &format!("z{id}.test"))));
     crowd.places = 2;
     let mut was_called = false;
@@ -302,7 +302,7 @@ fn who_was_called_and_became_slow_keeps_nobody_from_an_address() {
         if let Some(id) = awaited.filter(|_| !was_called && step > 400) {
             was_called = true;
             let (now, site) = (crowd.now, crowd.frontier.hosts[id].site);
-            let places = crowd.frontier.slots.fetch_slots();
+            let places = &mut crowd.frontier.slots.fetch_slots;
             places.took(now - Duration::from_secs(2), 1 << 41, site);
             places.look(now);
             places.gave_back(now, 1 << 41);

@@ -48,7 +48,7 @@ impl Site {
                     self.offer(bed, &format!("/article/{}", next));
                 });
             }
-            bed.frontier.end_links();
+            bed.frontier.order.kinds.end_links();
         }
         let pages = bed.pages();
         let traps = pages.iter().skip(before).filter(|url| url.contains("/trap/")).count();
@@ -91,7 +91,7 @@ fn kinds_that_are_not_worth_it_have_few_turns() {
         }
         let (articles, traps) = here.crawl(&mut bed, pages, trap);
         assert!(articles >= 298, "{articles} articles, {traps} of the trap");
-        assert!(bed.frontier.lowered_urls() > 300 && bed.frontier.kind_bytes() > 0);
+        assert!(bed.frontier.order.kinds.lowered_urls() > 300 && bed.frontier.order.kinds.memory.bytes.get() > 0);
         // Nothing is lost: waiting URLs come when there is nothing better.
         let (articles, traps) = here.crawl(&mut bed, 200, trap);
         assert!(articles <= 2 && traps >= 198, "{articles}, {traps}");
@@ -99,7 +99,7 @@ fn kinds_that_are_not_worth_it_have_few_turns() {
     let (mut bed, mut here) = site(|config| config.traps.detect = ringcrawl_config::TrapDetection::Off);
     let (articles, _) = here.crawl(&mut bed, 340, near);
     assert!(articles < 150, "{articles} without it");
-    assert_eq!(bed.frontier.lowered_urls(), 0);
+    assert_eq!(bed.frontier.order.kinds.lowered_urls(), 0);
 }
 
 /// A page whose URL looks like an article's is none, and one whose URL looks like a trap's may be one.
@@ -107,14 +107,14 @@ fn kinds_that_are_not_worth_it_have_few_turns() {
 fn pages_of_a_pattern_that_are_worth_it_do_not_wait() {
     let (mut bed, mut here) = site(|_| ());
     here.crawl(&mut bed, 340, page);
-    assert_eq!((bed.frontier.lowered_urls(), bed.frontier.in_lanes()), (0, 0));
+    assert_eq!((bed.frontier.order.kinds.lowered_urls(), bed.frontier.order.kinds.in_lanes()), (0, 0));
 }
 
 #[test]
 fn what_is_known_is_bounded_and_goes_with_its_host() {
     let (mut bed, mut here) = site(|config| config.traps.ram_bytes_max = 0);
     here.crawl(&mut bed, 340, near);
-    assert_eq!((bed.frontier.kind_bytes(), bed.frontier.lowered_urls()), (0, 0));
+    assert_eq!((bed.frontier.order.kinds.memory.bytes.get(), bed.frontier.order.kinds.lowered_urls()), (0, 0));
     let mut bed = Bed::new(|config| {
         config.politeness.host_delay = Duration::ZERO;
         (config.politeness.site_delay, config.politeness.ip_delay) = (Duration::ZERO, Duration::ZERO);
@@ -125,7 +125,7 @@ fn what_is_known_is_bounded_and_goes_with_its_host() {
     }
     bed.run(HOUR, 40_000, &mut well);
     assert_eq!(bed.count(JobKind::Page), 4_000);
-    let bytes = bed.frontier.kind_bytes();
+    let bytes = bed.frontier.order.kinds.memory.bytes.get();
     assert!(bytes > 0 && bytes <= 8 * HOST_BYTES_MAX as u64, "{bytes} bytes of 8 hosts");
 }
 
@@ -144,7 +144,7 @@ fn what_is_known_does_not_grow_beyond_its_bound() {
             bed.offer(&format!("http://h{host}.test/{}/{}/x{host}y{round}", char::from(b'a' + round % 15), host % 7));
         }
         bed.run(HOUR, 1_000, &mut well);
-        bytes_most = bytes_most.max(bed.frontier.kind_bytes());
+        bytes_most = bytes_most.max(bed.frontier.order.kinds.memory.bytes.get());
     }
     assert_eq!(bed.count(JobKind::Page), 2_400);
     assert!(bytes_most > BYTES_MAX / 4 && bytes_most <= BYTES_MAX, "{bytes_most} bytes");
@@ -168,7 +168,7 @@ fn one_site_leaves_room_for_what_is_known_of_others() {
             }
             bed.run(HOUR, 2_000, &mut well);
         }
-        known[index] = bed.frontier.kind_bytes();
+        known[index] = bed.frontier.order.kinds.memory.bytes.get();
     }
     assert!((100_000..=150_000).contains(&known[0]) && known[1] > known[0] + 2_000, "{known:?}");
 }
@@ -185,12 +185,12 @@ fn what_pages_embed_is_no_trap_and_says_nothing_of_pages() {
             here.hops = hops;
             bed.frontier.begin_links_of("a.test");
             numbers.for_each(|number| here.offer(bed, &format!("/trap/2026/{number}")));
-            bed.frontier.end_links();
+            bed.frontier.order.kinds.end_links();
             bed.run(HOUR, 200, &mut |job| match job.kind {
                 JobKind::Page => Outcome::Fetched(same(1)),
                 _ => well(job),
             });
-            bed.frontier.lowered_urls()
+            bed.frontier.order.kinds.lowered_urls()
         };
         let before = offered(&mut bed, 0..150, many);
         (before > 0, offered(&mut bed, 150..151, next) > before)
@@ -216,12 +216,12 @@ fn strangers_make_no_kind_poor() {
         }
         here.hops = here.hops.link();
         (0..150).for_each(|number| here.offer(&mut bed, &format!("/trap/2026/{number}")));
-        bed.frontier.end_links();
+        bed.frontier.order.kinds.end_links();
         bed.run(HOUR, 200, &mut |job| match job.kind {
             JobKind::Page => Outcome::Fetched(same(1)),
             _ => well(job),
         });
-        assert_eq!(bed.frontier.lowered_urls() > 0, are_own);
+        assert_eq!(bed.frontier.order.kinds.lowered_urls() > 0, are_own);
     }
 }
 

@@ -277,7 +277,7 @@ impl Bench {
             if !is_held && job.kind != JobKind::Resolve {
                 self.observer.ends(self.now, &job, &outcome);
                 if matches!(outcome, Outcome::Failed(_)) && self.rng.percent(50) {
-                    frontier.came_to_nobody(self.now, job.id);
+                    frontier.slots.fetch_slots.came_to_nobody(self.now, job.id);
                     frontier.is_held_back(self.now, &job);
                     let until = self.now + Duration::from_millis(self.rng.below(5_000));
                     self.flying.push((until, shard, job, outcome, true));
@@ -355,7 +355,7 @@ impl Bench {
                     let batch = WaitingUrls::from_bytes(bytes).expect("URLs");
                     match spool.finished_read(block) {
                         Some(ReadFor::Host(id)) => frontier.returned(self.now, id, batch),
-                        Some(ReadFor::Outside(lane)) => frontier.returned_outside(lane, batch),
+                        Some(ReadFor::Outside(lane)) => frontier.queue.returned_outside(lane, batch),
                         purpose => panic!("a block for {purpose:?}"),
                     }
                 }

@@ -37,7 +37,7 @@ impl Flight {
             let site = SiteKey::of_host(7, url.host());
             self.bed.frontier.offer(self.bed.now, &url, site, ticket, &mut self.bed.spool);
         }
-        self.bed.frontier.end_links();
+        self.bed.frontier.order.kinds.end_links();
     }
 
     fn run_until(&mut self, end: Instant) {
@@ -47,7 +47,7 @@ impl Flight {
                 self.ends.pop();
                 let (job, outcome) = self.jobs.remove(&id).expect("a job");
                 if job.kind != JobKind::Resolve {
-                    self.bed.frontier.came(at, id, None);
+                    self.bed.frontier.slots.fetch_slots.came(at, id, None);
                 }
                 self.bed.frontier.finish(now, &job, &outcome);
             }

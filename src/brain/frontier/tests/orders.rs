@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::frontier::LINK_COUNT_BYTES as COUNT_BYTES;
+use crate::frontier::order::link_counts::ENTRY_BYTES as COUNT_BYTES;
 use ringcrawl_base::Rng;
 use ringcrawl_config::UrlOrder;
 use ringcrawl_url::fingerprint;

@@ -156,10 +156,10 @@ fn copies_stay_within_the_memory_for_rules() {
             JobKind::Robots => status(500),
             _ => well(job),
         });
-        assert!(bed.frontier.rules_bytes() <= 21_000, "{} bytes", bed.frontier.rules_bytes());
+        assert!(bed.frontier.robots.rules_bytes() <= 21_000, "{} bytes", bed.frontier.robots.rules_bytes());
         bed.now = bed.now + Duration::from_secs(120);
     }
-    assert!(bed.frontier.rules_bytes() > 5_000, "those that fit are kept");
+    assert!(bed.frontier.robots.rules_bytes() > 5_000, "those that fit are kept");
 }
 
 /// The response determines the validity, between the floor and the ceiling.

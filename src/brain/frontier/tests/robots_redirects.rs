@@ -65,7 +65,7 @@ fn one_file_for_many_hosts_is_fetched_once() {
     assert_eq!((bed.count(JobKind::Page), bed.settled.len()), (2_000, 2_000));
     assert_eq!(asked_for(&bed, "https://shared.test/for-all.txt"), 1);
     // Two hosts that share rules share their memory.
-    assert!(bed.frontier.rules_bytes() < 2_000, "{} bytes", bed.frontier.rules_bytes());
+    assert!(bed.frontier.robots.rules_bytes() < 2_000, "{} bytes", bed.frontier.robots.rules_bytes());
     bed.offer("http://late.test/private");
     bed.run(HOUR, 100, &mut answer);
     assert_eq!((bed.settled.len(), asked_for(&bed, "https://shared.test/for-all.txt")), (2_001, 1));
@@ -308,8 +308,8 @@ impl Pair {
         for from in 0..2_u16 {
             let [requests, answers] = {
                 let Bed { frontier, now, .. } = &mut self.beds[usize::from(from)];
-                let requests = frontier.take_robots_requests().into_iter();
-                let answers = std::iter::from_fn(|| frontier.next_robots_answer(*now));
+                let requests = frontier.robots.take_requests().into_iter();
+                let answers = std::iter::from_fn(|| frontier.robots.next_answer(*now));
                 [
                     requests.map(|(to, request)| (to, request.to_bytes())).collect::<Vec<_>>(),
                     answers.map(|(to, answer)| (to, answer.to_bytes())).collect(),
@@ -404,15 +404,15 @@ fn what_nobody_asked_for_is_ignored() {
         bed.frontier.robots_answered(bed.now, answer(host, Rules::allow_all()));
     }
     bed.frontier.robots_requested(bed.now, 1, &RobotsRequest { url: url(&theirs) });
-    assert!(bed.frontier.is_idle() && bed.frontier.hosts() == 0 && bed.frontier.take_robots_requests().is_empty());
+    assert!(bed.frontier.is_idle() && bed.frontier.hosts() == 0 && bed.frontier.robots.take_requests().is_empty());
     // Another shard cannot answer for our own file while we request it.
     bed.frontier.robots_requested(bed.now, 1, &RobotsRequest { url: url(&ours) });
     bed.frontier.robots_answered(bed.now, answer(&ours, Rules::allow_all()));
-    assert!(!bed.frontier.has_robots_answers());
+    assert!(!bed.frontier.robots.has_answers());
     bed.run(HOUR, 10, &mut |job| if job.kind == JobKind::Robots { robots(CLOSED) } else { well(job) });
-    let answer = bed.frontier.next_robots_answer(bed.now).expect("an answer");
+    let answer = bed.frontier.robots.next_answer(bed.now).expect("an answer");
     let rules = Rules::parse(CLOSED.as_bytes(), "bed", 1 << 20);
     assert_eq!((answer.0, &answer.1.result), (1, &RobotsResult::Rules(rules)));
-    assert!(!bed.frontier.has_robots_answers());
+    assert!(!bed.frontier.robots.has_answers());
     assert!(bed.frontier.is_idle());
 }

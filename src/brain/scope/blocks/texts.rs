@@ -55,7 +55,7 @@ pub const TEXT_BYTES_MAX: usize = 1 << PLACE_BITS;
 /// and its share of the filter.
 pub const COLLECTED_BYTES: usize = 1 + size_of::<Pending>() + size_of::<u64>() * 4 / 3 + FILTER_BITS.div_ceil(8);
 /// This is a gigabyte and a half of slots.
-pub const TEXTS_MAX: usize = 1 << 27;
+const TEXTS_MAX: usize = 1 << 27;
 /// With five million texts, one part of the slots has 208 KB.
 const PARTS: usize = 256;
 

@@ -39,15 +39,16 @@ pub(super) struct Durability {
     commits: Commits,
     /// URLs to fetch again that are not logged yet: nothing is fetched before that.
     reopened: Option<Reopened>,
-    segments: Segments,
+    pub(super) segments: Segments,
     /// Which kinds of records are written in addition to responses.
-    record_kinds: RecordKinds,
+    pub(super) record_kinds: RecordKinds,
     /// Bytes of responses are logged, as a budget counts them.
     counts_bytes: bool,
     recent_bodies: RecentHashes,
-    spool: Spool,
+    /// For the queues whose tails it holds.
+    pub(super) spool: Spool,
     /// The pages that link to waiting URLs.
-    vias: Vias,
+    pub(super) vias: Vias,
     /// Page URLs that are done, however they ended.
     over: u64,
 }
@@ -124,16 +125,6 @@ impl Durability {
         };
         found.via.into_iter().for_each(|via| self.vias.note(number, via));
         number
-    }
-
-    /// This page links to the waiting URL of this number.
-    pub(super) fn note_via(&mut self, number: u64, via: &str) {
-        self.vias.note(number, via);
-    }
-
-    /// The page that links to the waiting URL of this number.
-    pub(super) fn via(&self, number: u64) -> Option<&str> {
-        self.vias.of(number)
     }
 
     /// A URL finds no room, or left the scope and is listed.
@@ -290,11 +281,6 @@ impl Durability {
         }
     }
 
-    /// Whether lookups have records.
-    pub(super) fn records_lookups(&self) -> bool {
-        self.record_kinds.dns
-    }
-
     /// A URL has no response in the end, after this many tries, at this distance from a seed, found by this page.
     pub(super) fn record_failure(
         &mut self,
@@ -325,22 +311,6 @@ impl Durability {
         stats.records += 1;
         self.commits.note(now);
         Ok(())
-    }
-
-    /// The segments, for what is not written here.
-    pub(super) fn segments(&mut self) -> &mut Segments {
-        &mut self.segments
-    }
-
-    /// The spool, for the queues whose tails it holds.
-    #[inline]
-    pub(super) fn spool(&mut self) -> &mut Spool {
-        &mut self.spool
-    }
-
-    /// Whether no block of the spool is being read back.
-    pub(super) fn is_spool_quiet(&self) -> bool {
-        self.spool.is_quiet()
     }
 
     /// Issues the spool's operations.
@@ -448,11 +418,6 @@ impl Durability {
     /// Page URLs that are done.
     pub(super) fn over(&self) -> u64 {
         self.over
-    }
-
-    /// Bytes of memory for the pages that link to waiting URLs.
-    pub(super) fn via_ram_bytes(&self) -> u64 {
-        self.vias.ram_bytes()
     }
 }
 

@@ -15,7 +15,7 @@ use crate::log::number;
 
 /// The pages.
 #[derive(Debug)]
-pub(super) struct Vias {
+pub(in crate::shard) struct Vias {
     chunks: VecDeque<Chunk>,
     /// The last row, which may grow.
     open: Row,

@@ -23,8 +23,7 @@ use crate::frontier::Frontier;
 use crate::job::{FetchJob, JobKind};
 use crate::names::Lookups;
 use crate::outcome::Outcome;
-use crate::page::{Page, PageRead, PageReader};
-use crate::scope::Scope;
+use crate::page::PageReader;
 use crate::stats::Totals;
 use crate::transaction::Transaction;
 use crate::waits::{Wait, Waits};
@@ -47,9 +46,12 @@ pub(super) struct Flights {
     /// Jobs by number, with the instant at which they began.
     jobs: IntMap<(Rc<FetchJob>, Instant)>,
     jobs_max: usize,
-    lookups: Lookups,
-    lookup_times: Vec<Duration>,
-    network: Network,
+    /// The lookups, for what name servers answer.
+    pub(super) lookups: Lookups,
+    /// Durations of lookups.
+    pub(super) lookup_times: Vec<Duration>,
+    /// The network as the shard knows it.
+    pub(super) network: Network,
     /// No fetch starts because the disk is out of space.
     is_disk_full: bool,
     budget: Arc<PageBudget>,
@@ -57,11 +59,12 @@ pub(super) struct Flights {
     budget_look: Option<Instant>,
     /// The bandwidth and the hours that may be used.
     allowance: Allowance,
-    reader: PageReader,
+    /// Reads responses by the scope in force.
+    pub(super) reader: PageReader,
     /// Decodes short responses.
-    decoder: Decoder,
+    pub(super) decoder: Decoder,
     /// Long responses.
-    readings: Readings,
+    pub(super) readings: Readings,
     /// Pages whose dropped links were reported.
     drops_told: u32,
 }
@@ -88,11 +91,6 @@ impl Flights {
         }
     }
 
-    /// Another scope takes effect.
-    pub(super) fn set_scope(&mut self, scope: Scope) {
-        self.reader.set_scope(scope);
-    }
-
     /// There is less space on the disk than fetching needs, or enough again.
     pub(super) fn set_disk_full(&mut self, is_full: bool) {
         self.is_disk_full = is_full;
@@ -101,26 +99,6 @@ impl Flights {
     /// The wall clock was set: the hours in which fetches may begin have started or ended.
     pub(super) fn look_again(&mut self) {
         self.budget_look = None;
-    }
-
-    /// The network as the shard knows it.
-    pub(super) fn network(&mut self) -> &mut Network {
-        &mut self.network
-    }
-
-    /// Whether we are cut off from anything.
-    pub(super) fn is_down(&self) -> bool {
-        self.network.is_down()
-    }
-
-    /// Whether any held job ended so long ago that it counts.
-    pub(super) fn has_cleared(&self) -> bool {
-        self.network.has_cleared()
-    }
-
-    /// What the breaker needs; `has_work`: a host has work, now or later.
-    pub(super) fn network_report(&self, has_work: bool) -> NetworkReport {
-        self.network.report(&self.lookups, has_work)
     }
 
     /// Whether the result of job `id` is held back or waits to be read, with its response if there is one.
@@ -135,7 +113,7 @@ impl Flights {
 
     /// Those of them that have a fetch slot.
     fn fetches(&self, frontier: &Frontier) -> usize {
-        self.len() - self.network.held_free() - frontier.resolving()
+        self.len() - self.network.held_free() - frontier.slots.lookups.in_flight()
     }
 
     /// Why no fetch may start, budget aside; `is_behind`: the disk is.
@@ -161,11 +139,6 @@ impl Flights {
         self.budget_look.or_else(|| frontier.next_due())
     }
 
-    /// When the next query may be sent.
-    pub(super) fn next_query_due(&self) -> Option<Instant> {
-        self.lookups.next_due()
-    }
-
     /// Whether no fetch may start before a later look.
     pub(super) fn waits(&self, now: Instant) -> bool {
         self.budget_look.is_some_and(|look| look > now)
@@ -179,11 +152,6 @@ impl Flights {
             self.budget_look = Some(now + BUDGET_PAUSE);
         }
         self.budget_look.is_none()
-    }
-
-    /// Makes the host that says most about the network the next one, if that is what the next fetch is for.
-    pub(super) fn choose_probe(&self, now: Instant, frontier: &mut Frontier) {
-        self.network.choose_probe(now, frontier);
     }
 
     /// The job that has this turn begins; if there is none, or it is no page, its slot of the budget is released.
@@ -238,11 +206,6 @@ impl Flights {
         }
     }
 
-    /// The lookups, for what name servers answer.
-    pub(super) fn lookups(&mut self) -> &mut Lookups {
-        &mut self.lookups
-    }
-
     /// Whether lookups that wait are to be aborted: they would delay the end of the crawl, or go on during an outage.
     pub(super) fn aborts_lookups(&self, phase: Phase) -> bool {
         phase > Phase::Run || self.network.is_down()
@@ -252,21 +215,6 @@ impl Flights {
     /// outage. An outage's own probes may still query.
     pub(super) fn abort_lookups(&mut self, phase: Phase) -> Vec<u64> {
         self.lookups.abort_waiting(if phase == Phase::Run { self.network.probes() } else { &[] })
-    }
-
-    /// Durations of the lookups that have ended since the last call.
-    pub(super) fn take_lookup_times(&mut self) -> impl Iterator<Item = Duration> {
-        self.lookup_times.drain(..)
-    }
-
-    /// Reads the response to `job` if it is short, and counts what it is.
-    pub(super) fn read_short<'a>(
-        &'a mut self,
-        job: &'a FetchJob,
-        transaction: &'a Transaction,
-        stats: &mut Totals,
-    ) -> Option<Page<'a>> {
-        self.reader.read_short(job, transaction, &mut self.decoder, stats)
     }
 
     /// A long response: reading it would delay all others. Its job keeps its slot.
@@ -279,17 +227,12 @@ impl Flights {
         frontier: &mut Frontier,
     ) {
         if self.readings.is_long() {
-            frontier.waits_long(job.id);
+            frontier.slots.fetch_slots.waits_long(job.id);
         }
         frontier.request_ended(now, job);
         // How long it waits for us says nothing about its host.
         let job = FetchJob { ended: Some(job.ended(now)), ..job.clone() };
         self.readings.push(now, job, site, transaction);
-    }
-
-    /// A long response that waits, with its job.
-    pub(super) fn take_waiting(&mut self) -> Option<(FetchJob, Box<Transaction>)> {
-        self.readings.pop()
     }
 
     /// The next long response to read, if another may begin now.
@@ -307,21 +250,6 @@ impl Flights {
     ) -> Effect {
         self.readings.begin(now, job.id, site);
         Effect::Read(self.reader.reading(job, transaction, names))
-    }
-
-    /// Whether it was read by the scope that is in force.
-    pub(super) fn is_by_scope(&self, page: &PageRead) -> bool {
-        page.is_by_scope_of(&self.reader)
-    }
-
-    /// It is read again, into records of these names.
-    pub(super) fn read_again(&self, page: PageRead) -> Effect {
-        Effect::Read(page.again(&self.reader))
-    }
-
-    /// It was read.
-    pub(super) fn was_read(&mut self, now: Instant, job: u64) {
-        self.readings.end(now, job);
     }
 
     /// Reports which links of a page were dropped: pages that only they link to will be missing.

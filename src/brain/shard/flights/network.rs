@@ -272,7 +272,7 @@ impl Network {
             self.names_down_until = now;
         }
         self.probes = Probes::default();
-        frontier.limit_lookups((out_of_reach == OutOfReach::Names).then_some(0));
+        frontier.slots.lookups.limit((out_of_reach == OutOfReach::Names).then_some(0));
         Some(before)
     }
 
@@ -282,13 +282,13 @@ impl Network {
             self.probes.want(count);
         }
         if self.out_of_reach == OutOfReach::Names {
-            frontier.limit_lookups(Some(self.probes.wanted));
+            frontier.slots.lookups.limit(Some(self.probes.wanted));
         }
     }
 
     /// During an outage of everything, brings a ready host to the front, if there is one, that answered the last time
     /// or else that answered before: it says more about the network than one that may be dead.
-    pub(super) fn choose_probe(&self, now: Instant, frontier: &mut Frontier) {
+    pub(in crate::shard) fn choose_probe(&self, now: Instant, frontier: &mut Frontier) {
         let Network { answered, fell_silent, .. } = self;
         if self.out_of_reach == OutOfReach::All
             && !frontier.prefer(now, |host| answered.contains_host(host) && !fell_silent.contains_host(host))
@@ -323,7 +323,7 @@ impl Network {
     }
 
     /// Whether we are cut off from anything.
-    pub(super) fn is_down(&self) -> bool {
+    pub(in crate::shard) fn is_down(&self) -> bool {
         self.out_of_reach > OutOfReach::Nothing
     }
 

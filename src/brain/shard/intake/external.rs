@@ -13,7 +13,7 @@ use ringcrawl_url::Url;
 
 /// The links that were logged.
 #[derive(Debug)]
-pub(super) struct ExternalLinks {
+pub(in crate::shard) struct ExternalLinks {
     /// The latest ones, where they are listed.
     recent: Option<RecentHashes>,
     logged: u64,
@@ -26,7 +26,7 @@ impl ExternalLinks {
     }
 
     /// Whether the link to the URL with this fingerprint is to be logged.
-    pub(super) fn is_news(&mut self, fingerprint: u64, stats: &mut Totals) -> bool {
+    pub(in crate::shard) fn is_news(&mut self, fingerprint: u64, stats: &mut Totals) -> bool {
         let Some(recent) = &mut self.recent else { return false };
         if recent.is_again(fingerprint) {
             return false;

@@ -9,7 +9,7 @@ use ringcrawl_url::{HashedUrls, KeyRules, SiteKey, Url, UrlBatch, fingerprint, f
 
 /// Fingerprints of one crawl.
 #[derive(Debug)]
-pub(super) struct Keys {
+pub(in crate::shard) struct Keys {
     rng_seed: u64,
     rules: KeyRules,
     /// Buffer for a key.
@@ -28,12 +28,12 @@ impl Keys {
     }
 
     /// The fingerprint under which `url` is known once it is fetched.
-    pub(super) fn fingerprint(&self, url: &Url) -> u64 {
+    pub(in crate::shard) fn fingerprint(&self, url: &Url) -> u64 {
         fingerprint(self.rng_seed, url.as_str())
     }
 
     /// The fingerprint of the key of `url`.
-    pub(super) fn key(&mut self, url: &Url) -> u64 {
+    pub(in crate::shard) fn key(&mut self, url: &Url) -> u64 {
         if self.rules.is_empty() {
             return self.fingerprint(url);
         }
@@ -62,7 +62,7 @@ impl Keys {
     }
 
     /// The fingerprint of a URL that was accepted although its key was known.
-    pub(super) fn lone_key(&self, url: &Url) -> u64 {
+    pub(in crate::shard) fn lone_key(&self, url: &Url) -> u64 {
         fingerprint(!self.rng_seed, url.as_str())
     }
 }

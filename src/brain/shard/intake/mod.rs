@@ -40,9 +40,10 @@ pub(super) struct Intake {
     scope: Scope,
     /// Hosts where the scope blocks nothing.
     clear_hosts: ClearHosts,
-    keys: Keys,
+    pub(super) keys: Keys,
     sites: Sites,
-    visited: Table,
+    /// The known URLs.
+    pub(super) visited: Table,
     /// Visited URLs per site.
     url_shares: SiteShares,
     /// URLs that found no room and are in the log: pages link to the same ones again and again.
@@ -53,8 +54,8 @@ pub(super) struct Intake {
     long_ways: LongWays,
     /// Links to URLs that were accepted before are processed in full: they are counted by URL or listed, or a URL
     /// accepted here may belong to another shard.
-    follows_seen_links: bool,
-    external_links: ExternalLinks,
+    pub(super) follows_seen_links: bool,
+    pub(super) external_links: ExternalLinks,
 }
 
 /// A response whose links are taken in.
@@ -285,25 +286,10 @@ impl Intake {
         }
     }
 
-    /// The fingerprint of a URL's own text.
-    pub(super) fn fingerprint(&self, url: &Url) -> u64 {
-        self.keys.fingerprint(url)
-    }
-
     /// The fingerprint by which another shard's URL is known as sent. A URL found by a long path must not hold back
     /// the same URL found by a short one.
     pub(super) fn sent_fingerprint(&mut self, url: &Url, fingerprint: u64, hops: Hops) -> u64 {
         if self.way_max(url).is_deep(hops) { !fingerprint } else { fingerprint }
-    }
-
-    /// The fingerprint of the key of `url`.
-    pub(super) fn key(&mut self, url: &Url) -> u64 {
-        self.keys.key(url)
-    }
-
-    /// The fingerprint of a URL that is accepted although its key is known.
-    pub(super) fn lone_key(&self, url: &Url) -> u64 {
-        self.keys.lone_key(url)
     }
 
     /// The key of a URL's site.
@@ -348,7 +334,7 @@ impl Intake {
         match seen {
             Seen::New => {
                 let site = site.unwrap_or_else(|| self.site_key(url));
-                self.url_shares.took(site);
+                self.url_shares.changed(site, 0, 1);
                 self.note_way(key, url, hops);
                 Admission::New(site)
             }
@@ -375,7 +361,7 @@ impl Intake {
         let key = self.keys.key(url);
         let site = self.site_key(url);
         let mut is_new = self.visited.insert_anyway(key);
-        is_new.then(|| self.url_shares.took(site));
+        is_new.then(|| self.url_shares.changed(site, 0, 1));
         match is_new {
             true => self.note_way(key, url, hops),
             false => self.long_ways.forget(key),
@@ -387,7 +373,7 @@ impl Intake {
         let has_place = !is_new || !self.keys.are_urls() && hops.redirects() > 0;
         if has_place {
             let is_alone = self.visited.insert_anyway(self.keys.lone_key(url));
-            is_alone.then(|| self.url_shares.took(site));
+            is_alone.then(|| self.url_shares.changed(site, 0, 1));
             is_new |= is_alone;
         }
         (site, is_new)
@@ -408,7 +394,7 @@ impl Intake {
         if !self.keys.are_urls() {
             let site = self.site_key(url);
             if self.visited.insert(self.keys.lone_key(url)) == Seen::New {
-                self.url_shares.took(site);
+                self.url_shares.changed(site, 0, 1);
             }
         }
     }
@@ -447,11 +433,6 @@ impl Intake {
         WayMax::new(self.scope.way_max(url, self.sites.of(url.host()).name))
     }
 
-    /// A link left the scope; whether it is to be logged.
-    pub(super) fn is_news_outside(&mut self, fingerprint: u64, stats: &mut Totals) -> bool {
-        self.external_links.is_news(fingerprint, stats)
-    }
-
     /// A seed, or the target of a seed's redirect, leads out of scope: the crawl may get nothing else from it. The
     /// note says how to fix that.
     pub(super) fn tell_led_outside(
@@ -471,22 +452,6 @@ impl Intake {
                 "{LED_OUTSIDE_TOLD} seeds lead out of scope; further ones are counted (seeds_led_outside)"
             ));
         }
-    }
-
-    /// Whether every link counts, whether its URL is new or not.
-    #[cfg(test)]
-    pub(super) fn follow_seen_links(&mut self, follows: bool) {
-        self.follows_seen_links = follows;
-    }
-
-    /// The number of known URLs.
-    pub(super) fn visited(&self) -> u64 {
-        self.visited.len()
-    }
-
-    /// Bytes of memory for them.
-    pub(super) fn visited_ram_bytes(&self) -> u64 {
-        self.visited.bytes()
     }
 }
 

@@ -36,7 +36,7 @@ use super::Setup;
 pub(super) struct Outbox {
     shard: u16,
     mode: ExchangeMode,
-    lanes: Lanes,
+    pub(super) lanes: Lanes,
     /// URLs that were sent to other shards.
     sent_urls: SentUrls,
     /// Links to sites of other shards that were sent lately, where these are counted.
@@ -75,11 +75,6 @@ impl Outbox {
             messages_sent: 0,
             messages_received: 0,
         }
-    }
-
-    /// The lanes, for what is logged and read back of them.
-    pub(super) fn lanes(&mut self) -> &mut Lanes {
-        &mut self.lanes
     }
 
     /// Takes in a URL of shard `owner`, with the bits of its [`Hops`], under the fingerprint by which it is known as
@@ -173,11 +168,11 @@ impl Outbox {
         stats: &mut Totals,
     ) -> Option<Outgoing> {
         let _stage = stage::enter(Stage::Exchange);
-        for (to, request) in frontier.take_robots_requests() {
+        for (to, request) in frontier.robots.take_requests() {
             self.lanes.say(to, MessageKind::RobotsRequest, &request.to_bytes());
         }
         while self.lanes.has_room()
-            && let Some((to, answer)) = frontier.next_robots_answer(now)
+            && let Some((to, answer)) = frontier.robots.next_answer(now)
         {
             self.lanes.say(to, MessageKind::RobotsAnswer, &answer.to_bytes());
         }

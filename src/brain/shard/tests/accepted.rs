@@ -59,7 +59,7 @@ fn linking_sites_are_counted_and_told() {
         let status = if job.kind == JobKind::Page { 200 } else { 404 };
         rig.shard.handle(now, response(&job, status, "", &body));
     }
-    assert_eq!([&linked, &linking].map(|name| rig.shard.frontier.counted(site(name))), [(1, 0), (0, 1)]);
+    assert_eq!([&linked, &linking].map(|name| rig.shard.frontier.order.link_quotas.of(site(name))), [(1, 0), (0, 1)]);
     // The same from the other shard, and its own.
     let links: Vec<SiteLink> = [&linking, &other, "x.test", "y.test"]
         .into_iter()
@@ -69,7 +69,7 @@ fn linking_sites_are_counted_and_told() {
     links.iter().for_each(|link| link.put(&mut bytes));
     let header = Header { kind: MessageKind::SiteLinks, number: 1, acknowledged: 0, batch: 0, durable: 0 };
     rig.shard.handle(now, Input::Received { from: 1, bytes: header.with(&bytes) });
-    assert_eq!(rig.shard.frontier.counted(site(&linked)), (4, 0));
+    assert_eq!(rig.shard.frontier.order.link_quotas.of(site(&linked)), (4, 0));
     // The other shard gets its own, once.
     let told = rig
         .sent
@@ -85,13 +85,16 @@ fn linking_sites_are_counted_and_told() {
     let mut logs = rig.logs;
     for _ in 0..2 {
         let mut next = Rig::new(config(settings), logs);
-        assert_eq!([&linked, &linking].map(|name| next.shard.frontier.counted(site(name))), [(4, 0), (0, 1)]);
+        assert_eq!(
+            [&linked, &linking].map(|name| next.shard.frontier.order.link_quotas.of(site(name))),
+            [(4, 0), (0, 1)]
+        );
         next.enter(Phase::Close);
         logs = next.logs;
     }
     let bytes = logs[&LogFile::Ends].len();
     let mut off = Rig::new(config(|config| config.budget.site_pages_per_linking_site = 0), logs);
-    assert_eq!(off.shard.frontier.counted(site(&linked)), (0, 0));
+    assert_eq!(off.shard.frontier.order.link_quotas.of(site(&linked)), (0, 0));
     off.enter(Phase::Close);
     assert_eq!(off.logs[&LogFile::Ends].len(), bytes, "what is known is not written again");
 }

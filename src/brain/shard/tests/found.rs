@@ -47,7 +47,7 @@ fn what_is_accepted_is_that_of_following_every_link() {
         };
         let mut rigs = [false, true].map(|follows_seen_links| {
             let mut rig = Rig::new(config(settings), Logs::new());
-            rig.shard.intake.follow_seen_links(follows_seen_links);
+            rig.shard.intake.follows_seen_links = follows_seen_links;
             rig.seed(&Url::parse(&format!("http://{}/0", hosts[0])).expect("a URL"));
             rig
         });
@@ -69,7 +69,8 @@ fn what_is_accepted_is_that_of_following_every_link() {
             rig.run(now);
             rig.enter(Phase::Close);
             let totals = rig.shard.stats().clone();
-            let sites = names(0).take(4).map(|name| rig.shard.frontier.counted(SiteKey::of_host(1, &name)));
+            let sites =
+                names(0).take(4).map(|name| rig.shard.frontier.order.link_quotas.of(SiteKey::of_host(1, &name)));
             let counts = (totals.visited, totals.queued, totals.set_aside, totals.over_share, totals.links_crossing);
             (rig.logs.clone(), rig.sent.clone(), sites.collect::<Vec<_>>(), counts, totals.links_sent_before)
         });

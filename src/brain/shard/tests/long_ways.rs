@@ -146,7 +146,7 @@ fn a_long_way_keeps_no_short_one_from_being_sent() {
     let away = foreign(1);
     let mut send = |links| {
         let url = away.clone();
-        let fingerprint = ways.rig.shard.intake.fingerprint(&url);
+        let fingerprint = ways.rig.shard.intake.keys.fingerprint(&url);
         let before = ways.rig.shard.stats().links_sent_before;
         let hops = Hops::from_bits(links);
         assert_eq!(ways.rig.shard.keep_or_send(Instant::ZERO, &url, fingerprint, (None, hops), 1), None);
