@@ -4,7 +4,7 @@
 
 use std::net::IpAddr;
 
-use crate::politeness::Turns;
+use crate::politeness::Claims;
 use ringcrawl_base::time::{Duration, Instant};
 use ringcrawl_robots::Usage;
 use ringcrawl_url::Url;
@@ -42,7 +42,7 @@ pub struct FetchJob {
     /// address is known to work.
     pub others: Vec<IpAddr>,
     /// The turns claimed in the ledger for it, until `deadline` and some more.
-    pub turns: Turns,
+    pub claims: Claims,
     /// For a page: the URL's number in its shard's URL log.
     pub number: u64,
     /// The distance from a seed, as the bits of `Hops`.

@@ -28,11 +28,11 @@ const AGAIN: Duration = Duration::from_millis(100);
 /// All deadlines of a shard. Cheap to clone.
 #[derive(Clone)]
 pub struct Deadlines {
-    shared: Rc<Shared>,
+    shared: Rc<DeadlinesInner>,
 }
 
 #[derive(Default)]
-struct Shared {
+struct DeadlinesInner {
     due: RefCell<Due>,
     /// By slot.
     targets: RefCell<Vec<Target>>,
@@ -109,7 +109,7 @@ impl Deadlines {
 
 /// One deadline; gone when dropped.
 pub struct Guard {
-    shared: Rc<Shared>,
+    shared: Rc<DeadlinesInner>,
     slot: usize,
 }
 
@@ -146,7 +146,7 @@ impl Drop for Guard {
     }
 }
 
-async fn tick(shared: Weak<Shared>, alarm: Rc<Alarm>) {
+async fn tick(shared: Weak<DeadlinesInner>, alarm: Rc<Alarm>) {
     loop {
         alarm.wait().await;
         let Some(shared) = shared.upgrade() else { return };

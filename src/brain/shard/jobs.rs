@@ -6,7 +6,7 @@
 use std::rc::Rc;
 
 use super::durability::Stored;
-use super::flights::{FetchResult, Verdict};
+use super::flights::{Disposition, FetchResult};
 use super::input::OutOfReach;
 use super::{Effect, Phase, Shard};
 use crate::frontier;
@@ -124,9 +124,9 @@ impl Shard {
     fn judge(&mut self, now: Instant, job: (Rc<FetchJob>, Instant), result: FetchResult) {
         let time = (now, self.clock);
         match self.flights.network().judge(time, self.phase, job, result, &mut self.frontier) {
-            Verdict::Counts(job, result) => self.conclude(now, &job, result),
-            Verdict::Undone(job, result) => self.undo(now, &job, &result),
-            Verdict::Held => {}
+            Disposition::Counts(job, result) => self.conclude(now, &job, result),
+            Disposition::Undone(job, result) => self.undo(now, &job, &result),
+            Disposition::Held => {}
         }
     }
 

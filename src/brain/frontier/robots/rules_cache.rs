@@ -81,12 +81,12 @@ pub struct RulesCache {
     empty: Rc<CachedRules>,
     numbers: u64,
     /// The holders of rules, by the rules' length, each the oldest first.
-    rows: [Row; ROWS],
+    rows: [SizeClass; ROWS],
 }
 
 /// Holders of rules of about one length, the oldest first; an entry whose rules no longer exist is ignored.
 #[derive(Debug)]
-struct Row {
+struct SizeClass {
     by_age: VecDeque<Holder>,
     /// Length of `by_age` at which stale entries are removed.
     by_age_max: usize,
@@ -120,7 +120,7 @@ pub enum Excess {
 
 /// The result of a look at a holder.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Look {
+pub enum HolderState {
     /// It holds these rules no longer.
     Gone,
     /// Its host needs them.
@@ -142,7 +142,7 @@ impl RulesCache {
             allow_all,
             empty,
             numbers: EMPTY_FILE,
-            rows: std::array::from_fn(|_| Row { by_age: VecDeque::new(), by_age_max: STALE_ENTRIES_MIN }),
+            rows: std::array::from_fn(|_| SizeClass { by_age: VecDeque::new(), by_age_max: STALE_ENTRIES_MIN }),
         }
     }
 
@@ -176,7 +176,7 @@ impl RulesCache {
         if rules.number <= EMPTY_FILE {
             return;
         }
-        let Some(Row { by_age, by_age_max }) = self.rows.get_mut(row_of(rules.charge.bytes)) else { return };
+        let Some(SizeClass { by_age, by_age_max }) = self.rows.get_mut(row_of(rules.charge.bytes)) else { return };
         if by_age.len() >= *by_age_max {
             by_age.retain(holds);
             *by_age_max = 2 * by_age.len() + STALE_ENTRIES_MIN;
@@ -191,7 +191,7 @@ impl RulesCache {
 
     /// Drops rules until they are within their bound, or enough holders were looked at: `look` drops those of one
     /// holder if it can do without them, or if only idle hosts are meant and it is idle.
-    pub fn trim(&mut self, mut look: impl FnMut(&Holder, Excess) -> Look) {
+    pub fn trim(&mut self, mut look: impl FnMut(&Holder, Excess) -> HolderState) {
         for excess in [Excess::OfIdleHosts, Excess::OfAll] {
             for row in (0..ROWS).rev() {
                 let mut looks = LOOKS_MAX.min(self.rows[row].by_age.len());
@@ -200,7 +200,7 @@ impl RulesCache {
                 while looks > 0 && self.is_over_up_to(up_to) {
                     let by_age = &mut self.rows[row].by_age;
                     if let Some(oldest) = by_age.pop_front()
-                        && look(&oldest, excess) == Look::Kept
+                        && look(&oldest, excess) == HolderState::Kept
                     {
                         // It counts as new.
                         by_age.push_back(oldest);

@@ -75,7 +75,7 @@ pub enum Awaited {
 
 /// The speed of a fetch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Turn {
+pub enum FetchSpeed {
     /// It did not take long.
     Fast,
     /// It lasted this long.
@@ -263,7 +263,7 @@ impl FetchSlots {
     }
 
     /// Job `id` ended and gives its slot back; `None`: it already did when its end was held back.
-    pub fn gave_back(&mut self, now: Instant, id: u64) -> Option<Turn> {
+    pub fn gave_back(&mut self, now: Instant, id: u64) -> Option<FetchSpeed> {
         let mut place = self.held.remove(&id)?;
         self.conclude(now, &mut place, None);
         self.slow -= usize::from(place.is_slow);
@@ -271,7 +271,7 @@ impl FetchSlots {
         self.doubtful -= usize::from(place.is_doubtful());
         self.shares.gave_back(place.site);
         let slow = place.lasted.filter(|lasted| *lasted >= SLOW_AFTER);
-        Some(slow.map_or(Turn::Fast, Turn::Slow))
+        Some(slow.map_or(FetchSpeed::Fast, FetchSpeed::Slow))
     }
 
     /// Checks which fetches have become slow.

@@ -138,8 +138,8 @@ fn who_rests_and_is_blocked_ends_at_once() {
     };
     bed.run(2 * 3_600, 1_000, &mut answer);
     let waits = |bed: &Bed, name| bed.frontier.hosts[bed.frontier.hosts.find(name).expect("a host")].state();
-    assert!(matches!(waits(&bed, "rests.test"), State::Waiting(_)));
-    assert!([waits(&bed, "a.shares.test"), waits(&bed, "b.shares.test")].contains(&State::Parked));
+    assert!(matches!(waits(&bed, "rests.test"), HostState::Waiting(_)));
+    assert!([waits(&bed, "a.shares.test"), waits(&bed, "b.shares.test")].contains(&HostState::Parked));
     let (jobs, waiting) = (bed.jobs.len(), bed.frontier.queued());
     assert!(waiting > 100, "{waiting}");
     bed.frontier.set_scope(scope("", ".rests.test\n.shares.test\ndeferred.test\n"));

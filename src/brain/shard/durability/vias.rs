@@ -18,14 +18,14 @@ use crate::log::number;
 pub(super) struct Vias {
     chunks: VecDeque<Chunk>,
     /// The last row, which may grow.
-    open: Row,
+    open: ViaRun,
     bytes: usize,
     bytes_max: usize,
 }
 
 /// URLs with consecutive numbers, and the page that links to them.
 #[derive(Debug, Default)]
-struct Row {
+struct ViaRun {
     first: u64,
     count: u64,
     page: String,
@@ -44,7 +44,7 @@ struct Chunk {
 impl Vias {
     /// Empty, with room for `bytes_max` bytes; 0: nothing is kept.
     pub fn new(bytes_max: usize) -> Vias {
-        Vias { chunks: VecDeque::new(), open: Row::default(), bytes: 0, bytes_max }
+        Vias { chunks: VecDeque::new(), open: ViaRun::default(), bytes: 0, bytes_max }
     }
 
     /// The URL of this number, which is higher than all before, is linked to by `page`. Text that does not fit in a
@@ -116,7 +116,7 @@ impl Vias {
         self.open = row;
     }
 
-    fn keep(&mut self, row: &Row) {
+    fn keep(&mut self, row: &ViaRun) {
         if self.chunks.back().is_none_or(|chunk| chunk.rows.len() >= CHUNK_BYTES || chunk.left == 0) {
             self.chunks.back_mut().into_iter().for_each(|chunk| chunk.rows.shrink_to_fit());
             self.chunks.push_back(Chunk { first: row.first, next: row.first, ..Chunk::default() });
@@ -143,7 +143,7 @@ impl Vias {
     }
 }
 
-impl Row {
+impl ViaRun {
     fn holds(&self, number: u64) -> bool {
         (self.first..self.first + self.count).contains(&number)
     }

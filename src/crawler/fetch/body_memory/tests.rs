@@ -125,10 +125,10 @@ fn those_who_hold_a_little_each_are_cut_many_at_once() {
             assert_eq!(account.rows[0].waiting.len(), 100);
             account.rows[0].has_moved = false;
             account.cut_where_nothing_moves(ring::now());
-            let cut = account.held.iter().filter(|held| held.state == State::Cut).count();
+            let cut = account.held.iter().filter(|held| held.state == BodyState::Cut).count();
             assert!((15..=21).contains(&cut), "an eighth of all, and no more: {cut}");
         }
-        let is_cut = |hold: &BodyHold| memory.shared.account.borrow().held[hold.place()].state == State::Cut;
+        let is_cut = |hold: &BodyHold| memory.shared.account.borrow().held[hold.place()].state == BodyState::Cut;
         let (cut, rest): (Vec<_>, Vec<_>) = holders.into_iter().partition(is_cut);
         drop(cut);
         // They ask again, and go to the end of the queue.
@@ -139,7 +139,7 @@ fn those_who_hold_a_little_each_are_cut_many_at_once() {
         for task in tasks {
             assert!(task.await.expect("a task"));
         }
-        let cut = memory.shared.account.borrow().held.iter().filter(|held| held.state == State::Cut).count();
+        let cut = memory.shared.account.borrow().held.iter().filter(|held| held.state == BodyState::Cut).count();
         assert_eq!(cut, 0, "one round was enough for a hundred");
         assert!(again.await.expect("a task"));
         drop(rest);
@@ -158,7 +158,7 @@ fn a_cut_body_does_not_count_as_movement() {
             let mut account = memory.shared.account.borrow_mut();
             account.rows[0].has_moved = false;
             account.cut_where_nothing_moves(ring::now());
-            assert!(account.held.iter().any(|held| held.state == State::Cut));
+            assert!(account.held.iter().any(|held| held.state == BodyState::Cut));
         }
         first.settle(0);
         {
@@ -183,7 +183,7 @@ fn who_closes_one_now_and_then_holds_nobody_up() {
             let mut account = memory.shared.account.borrow_mut();
             account.rows[SMALL].has_moved = true;
             account.cut_where_nothing_moves(now);
-            account.held.iter().filter(|held| held.state == State::Cut).count()
+            account.held.iter().filter(|held| held.state == BodyState::Cut).count()
         };
         let begun = ring::now();
         assert_eq!(cut(begun), 0, "it has just come");
@@ -213,7 +213,7 @@ fn slow_sites_have_half_of_all_and_cut_none_but_their_own() {
             account.rows[SLOW].has_moved = false;
             account.cut_where_nothing_moves(ring::now());
             let cut: Vec<bool> =
-                account.held.iter().filter(|held| held.state == State::Cut).map(|held| held.is_slow).collect();
+                account.held.iter().filter(|held| held.state == BodyState::Cut).map(|held| held.is_slow).collect();
             assert_eq!(cut, [true]);
         }
         drop(slow);

@@ -134,13 +134,17 @@ fn neither_a_busy_shard_nor_a_port_where_nobody_listens_makes_a_site_slow() {
     assert!(places.is_slow(site(1)) && places.slow == 1);
     places.came(end, 1, Some(Duration::from_millis(100)));
     assert_eq!((places.is_fast(site(1)), places.slow, places.doubtful), (true, 0, 1));
-    assert_eq!([0; 2].map(|_| places.gave_back(end, 1)), [Some(Turn::Fast), None]);
+    assert_eq!([0; 2].map(|_| places.gave_back(end, 1)), [Some(FetchSpeed::Fast), None]);
     places.took(Instant::ZERO, 2, site(1));
     places.look(end);
     assert!(places.is_slow(site(1)));
     places.came_to_nobody(end, 2);
     assert!(places.is_fast(site(1)));
-    assert_eq!(places.gave_back(end, 2), Some(Turn::Slow(Duration::from_secs(10))), "its turn was slow all the same");
+    assert_eq!(
+        places.gave_back(end, 2),
+        Some(FetchSpeed::Slow(Duration::from_secs(10))),
+        "its turn was slow all the same"
+    );
     assert_eq!((places.slow, places.doubtful), (0, 0));
     // One slow fetch among many is forgiven, two are not.
     for id in 10..30 {

@@ -2,7 +2,7 @@
 
 use super::*;
 
-const ADDR: Key = Key::Ipv4(std::net::Ipv4Addr::new(192, 0, 2, 1));
+const ADDR: ClaimKey = ClaimKey::Ipv4(std::net::Ipv4Addr::new(192, 0, 2, 1));
 
 fn site(number: u32) -> SiteKey {
     SiteKey::of_host(7, &format!("s{number}.test"))
@@ -75,7 +75,7 @@ fn a_turn_is_kept_where_the_address_is_taken() {
 #[test]
 fn a_row_goes_on_at_once_for_a_few_that_wait_elsewhere() {
     let mut queues = TurnQueues::default();
-    let of_site = Key::Site(site(0));
+    let of_site = ClaimKey::Site(site(0));
     (0..100).for_each(|id| assert_eq!(queues.wait(ADDR, guest(id, site(0)), at(1)), id == 0));
     let mut next = 0;
     for look in [at(1), at(10), at(20)] {
