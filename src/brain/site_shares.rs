@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_back_can_be_had_again() {
+    fn what_is_given_back_can_be_taken_again() {
         let mut shares = SiteShares::new(64, 3);
         (0..3).for_each(|_| shares.took(site(0)));
         assert!(!shares.may_take(site(0), 1) && shares.may_take(site(0), 2));

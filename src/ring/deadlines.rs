@@ -313,7 +313,7 @@ mod tests {
 
     /// A peer that keeps sending, and one that is silent; a deadline that is moved afterwards stays expired.
     #[test]
-    fn all_end_at_once_when_nobody_wants_them() {
+    fn all_end_at_once_when_none_is_wanted() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("bind");
         let addr = listener.local_addr().expect("address");
         Runtime::new(8).expect("io_uring").block_on(async {

@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn offsets_go_on_over_buffers_and_start_anew_with_a_segment() {
+    fn offsets_go_on_over_buffers_and_restart_with_a_segment() {
         let url = Url::parse("http://a.example/").expect("a URL");
         let mut writer = writer(2_000);
         for round in 0..3 {

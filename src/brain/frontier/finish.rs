@@ -98,8 +98,8 @@ impl Frontier {
     }
 
     /// The connection of a job was refused, or we had no memory for its response; its end may wait for us.
-    pub fn came_to_nobody(&mut self, now: Instant, job: u64) {
-        self.slots.fetch_slots().came_to_nobody(now, job);
+    pub fn got_no_response(&mut self, now: Instant, job: u64) {
+        self.slots.fetch_slots().got_no_response(now, job);
     }
 
     /// The response for a job waits to be read, behind many others.

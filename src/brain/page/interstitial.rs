@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn walls_are_known_by_their_marks() {
+    fn interstitials_are_known_by_their_marks() {
         for (status, lines, body, expected) in [
             (402, "Crawler-Price: USD 0.01\r\n", "", Some(Interstitial::Payment)),
             (403, "CF-Mitigated: challenge\r\n", "", Some(Interstitial::Challenge)),

@@ -113,7 +113,7 @@ impl Shard {
         let timings = result.as_ref().ok().map(|transaction| transaction.timings);
         let total = timings.map(|timings| timings.total.saturating_sub(timings.waited));
         match result {
-            Err(Failure::ConnectTimeout | Failure::Aborted) => self.frontier.came_to_nobody(now, id),
+            Err(Failure::ConnectTimeout | Failure::Aborted) => self.frontier.got_no_response(now, id),
             Ok(ref transaction) if transaction.crowded_out => self.frontier.was_cut(now, id, total.unwrap_or_default()),
             _ => self.frontier.came(now, id, total.filter(|total| !total.is_zero())),
         }

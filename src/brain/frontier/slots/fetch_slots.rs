@@ -209,7 +209,7 @@ impl FetchSlots {
 
     /// The connection of job `id` was refused, or we had no memory for its response. That says nothing about a site
     /// whose pages come from elsewhere: a link may name any port.
-    pub fn came_to_nobody(&mut self, now: Instant, id: u64) {
+    pub fn got_no_response(&mut self, now: Instant, id: u64) {
         let Some(mut place) = self.held.remove(&id) else { return };
         place.lasted.get_or_insert(now.since(place.since));
         self.lasts_no_more(&mut place);

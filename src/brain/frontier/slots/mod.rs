@@ -183,7 +183,7 @@ impl Slots {
         }
         let look_at = now + look_pause(key, settings);
         let call = self.turn_queues.call(key, [now, noted, look_at], may_fetch, is_slow);
-        if call != Call::Nobody {
+        if call != Call::NoHost {
             self.calendar.push(look_at, Event::Turn(key));
         }
         if let Call::Host(id) = call {

@@ -141,7 +141,7 @@ pub enum Call {
     /// No host can be called now; the row must be looked at again.
     Later,
     /// No host waits.
-    Nobody,
+    NoHost,
 }
 
 impl TurnQueues {
@@ -297,10 +297,10 @@ impl TurnQueues {
         is_slow: impl Fn(HostId) -> bool,
     ) -> Call {
         let rest = self.slow.rest(now, key);
-        let Some(row) = self.rows.get_mut(&key).filter(|row| row.look_at == noted) else { return Call::Nobody };
+        let Some(row) = self.rows.get_mut(&key).filter(|row| row.look_at == noted) else { return Call::NoHost };
         if row.called.is_none() && row.is_empty() {
             self.rows.remove(&key);
-            return Call::Nobody;
+            return Call::NoHost;
         }
         row.look_at = look_at;
         if !std::mem::take(&mut row.goes_on) {

@@ -57,7 +57,7 @@ fn rests_that_are_told_of_hold_for_the_longest() {
 /// A key that shares a bucket slows no victim; kinds are apart; a full bucket makes newcomers wait and forgets
 /// nothing.
 #[test]
-fn strangers_take_nobodys_turn() {
+fn other_keys_take_no_turn_of_a_key() {
     let ledger = Ledger::new(WAYS);
     assert_eq!(ledger.buckets.len(), 1, "all share it");
     let others = [ClaimKey::Ipv6Net(0), ClaimKey::Group(0), v4(1), v4(2), v4(3), v4(4), v4(5)];
@@ -80,7 +80,7 @@ fn strangers_take_nobodys_turn() {
 /// An attacker who knows where keys fall can fill a victim's bucket; under a secret the same addresses fall anywhere.
 #[test]
 #[cfg_attr(miri, ignore = "a search")]
-fn chosen_addresses_slow_nobody() {
+fn chosen_addresses_slow_no_other() {
     const ENTRIES: usize = 1 << 16;
     let victim = v4(0xc000_0201);
     let under_attack = |chosen: &[ClaimKey], ledger: Ledger| {

@@ -46,11 +46,11 @@ fn sites_have_turns_at_an_address() {
 fn a_turn_is_kept_where_the_address_is_taken() {
     let mut queues = TurnQueues::default();
     assert!((0..3).filter(|id| queues.wait(ADDR, guest(*id, site(*id)), at(1))).eq([0]));
-    assert_eq!(queues.call(ADDR, [at(2), at(2), at(3)], |_| true, |_| false), Call::Nobody, "of a row that is gone");
+    assert_eq!(queues.call(ADDR, [at(2), at(2), at(3)], |_| true, |_| false), Call::NoHost, "of a row that is gone");
     assert_eq!(queues.call(ADDR, [at(1), at(1), at(2)], |_| true, |_| false), Call::Host(0));
     assert_eq!(queues.call(ADDR, [at(2), at(2), at(3)], |_| true, |_| false), Call::Later, "it has not shown up");
     assert!(queues.wait(ADDR, guest(0, site(0)), at(7)), "taken until then");
-    assert_eq!(queues.call(ADDR, [at(3), at(3), at(4)], |_| true, |_| false), Call::Nobody);
+    assert_eq!(queues.call(ADDR, [at(3), at(3), at(4)], |_| true, |_| false), Call::NoHost);
     assert_eq!(queues.call(ADDR, [at(7), at(7), at(8)], |_| true, |_| false), Call::Host(0));
     // Its name must be looked up: another host gets its turn, and it gets its own after that.
     queues.is_late(0);
@@ -65,7 +65,7 @@ fn a_turn_is_kept_where_the_address_is_taken() {
     queues.had_turn(0);
     assert_eq!(queues.call(ADDR, [at(10), at(10), at(11)], |_| true, |_| false), Call::Host(1));
     queues.had_turn(1);
-    assert_eq!(queues.call(ADDR, [at(11), at(11), at(12)], |_| true, |_| false), Call::Nobody);
+    assert_eq!(queues.call(ADDR, [at(11), at(11), at(12)], |_| true, |_| false), Call::NoHost);
     assert!(
         queues.may_look(at(0), ADDR, guest(5, site(5)), false) && queues.rows.is_empty() && queues.called.is_empty()
     );
@@ -111,7 +111,7 @@ fn a_row_does_not_go_on_at_once_for_a_name() {
     (0..3).for_each(|id| assert_eq!(queues.wait(ADDR, guest(id, site(id)), at(1)), id == 0));
     assert_eq!(queues.call(ADDR, [at(1), at(1), at(5)], |_| true, |_| false), Call::Host(0));
     queues.looks_up(0);
-    assert_eq!(queues.call(ADDR, [at(1), at(1), at(5)], |_| true, |_| false), Call::Nobody);
+    assert_eq!(queues.call(ADDR, [at(1), at(1), at(5)], |_| true, |_| false), Call::NoHost);
     assert_eq!(queues.call(ADDR, [at(5), at(5), at(9)], |_| true, |_| false), Call::Host(1));
 }
 
