@@ -38,10 +38,10 @@ pub struct FetchJob {
     pub addr: Option<IpAddr>,
     /// For `Resolve`: look up both families, not the second only if the first has no address.
     pub both_families: bool,
-    /// Other addresses of the host, for when that one does not answer; each needs a turn of its own. Empty if an
+    /// Other addresses of the host, for when that one does not answer; each needs a claim of its own. Empty if an
     /// address is known to work.
     pub others: Vec<IpAddr>,
-    /// The turns claimed in the ledger for it, until `deadline` and some more.
+    /// Its claims in the ledger, until `deadline` and some more.
     pub claims: Claims,
     /// For a page: the URL's number in its shard's URL log.
     pub number: u64,

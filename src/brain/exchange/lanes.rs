@@ -346,7 +346,7 @@ impl Lanes {
     /// A spooled batch came back.
     pub fn returned(&mut self, to: u16, batch: UrlBatch) {
         let lane = &mut self.lanes[usize::from(to)];
-        let Some(number) = lane.reading.take() else { panic!("a batch came back that nobody asked for") };
+        let Some(number) = lane.reading.take() else { panic!("a batch came back that was not asked for") };
         self.waiting_bytes += batch.as_bytes().len();
         lane.waiting.push_back((MessageKind::Urls, Content::Urls(number, Rc::new(batch))));
         if lane.refused.is_none() {

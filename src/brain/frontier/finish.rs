@@ -162,7 +162,7 @@ impl Frontier {
         host.release(now, job, false, &self.ledger, politeness);
     }
 
-    /// A fetch of a host ended; tells whether it met a wall, and whether it brought a page.
+    /// A fetch of a host ended; tells whether it met an interstitial, and whether it brought a page.
     fn fetch_ended(&mut self, now: Instant, job: &FetchJob, met_interstitial: bool, is_fine: bool) {
         if self.slots.fetch_slots().gives_turns_back(job.id) {
             self.hosts[job.host].end_request(now, job, met_interstitial, &self.ledger, &self.settings.politeness);

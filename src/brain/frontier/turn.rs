@@ -379,7 +379,7 @@ impl Frontier {
         }
         let lasts_max = self.slots.time_for(id, host, &claims, self.settings.deadline);
         let deadline = now + lasts_max;
-        // Another operator would need a further turn.
+        // Another operator would need a further claim.
         let operator = self.settings.operators.of_address(addr);
         others.retain(|other| self.settings.operators.of_address(*other) == operator);
         let hold_until = host.hold_until(now, deadline, self.settings.deadline);

@@ -1,13 +1,14 @@
-//! Walls: responses that are not a page, but say that this crawler is not let in.
+//! Interstitials: responses in place of a page that say that this crawler is not let in. Records, lists and JSON call
+//! them `wall`.
 //!
 //! Decides: 402 asks for payment (RFC 9110 section 15.5.3). A challenge asks the client to prove that it is a
 //! person's browser. It is recognized by the headers that its vendor sets, or by words that its script cannot do
-//! without. For a 2xx with only a vendor's headers the body is checked as well, because a page that merely mentions a
-//! wall is not one.
-//! Why told apart: a wall must not be taken for the page, and a crawler that meets one must slow down at all machines
+//! without. For a 2xx with only a vendor's headers the body is checked as well, because a page that merely mentions
+//! one is a page.
+//! Why: an interstitial must not be taken for the page, and a crawler that meets one must slow down at all machines
 //! of the operator.
-//! Limits: the first [`LOOKED_AT_BYTES`] of a body. A wall not described here is treated as a page, or as an error
-//! like others.
+//! Limits: the first [`LOOKED_AT_BYTES`] of a body. One not described here is treated as a page, or as an error like
+//! others.
 //! Leaves to others: what is done about it (`politeness`, `frontier`).
 
 use memchr::memmem;
@@ -15,7 +16,7 @@ use memchr::memmem;
 use crate::outcome::Interstitial;
 use ringcrawl_http::Headers;
 
-/// Whether a response of `status` with the content `body` is a wall.
+/// Whether a response of `status` with the content `body` is an interstitial.
 pub fn find(status: u16, headers: &Headers, body: &[u8]) -> Option<Interstitial> {
     match status {
         402 => Some(Interstitial::Payment),

@@ -221,7 +221,7 @@ impl PageReader {
         if let (JobKind::Page, Some(target)) = (job.kind, &fetched.redirect) {
             keep(&mut fetched.links, Kind::Link, hops.redirect(), (target.as_str(), hash(target.as_str())));
         }
-        // The links of a wall are its own.
+        // The links of an interstitial are its own.
         if (200..300).contains(&fetched.status) && fetched.interstitial.is_none() {
             // Menus and headings name the same pages repeatedly: each goes on once.
             let mut repeats = Repeats::new();
@@ -409,7 +409,7 @@ impl Page<'_> {
         }
     }
 
-    /// Whether the counters treat it as a page: the body of a 2xx response that is not a wall.
+    /// Whether the counters treat it as a page: the body of a 2xx response that is no interstitial.
     pub fn is_page(&self) -> bool {
         self.job.kind == JobKind::Page
             && (200..300).contains(&self.fetched.status)

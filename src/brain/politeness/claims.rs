@@ -1,20 +1,20 @@
-//! The turns that one request needs at the same time: of its site, its address, its address's operator, and its host,
-//! if several shards have URLs of that.
+//! The claims that one request needs at the same time: on its site, its address, its address's operator, and its
+//! host, if several shards have URLs of that.
 //!
-//! Decides: all are claimed or none. If one is taken, those claimed before it are given back as they were. The order
-//! is always the same. A host's turn is given back separately, once it is known how long the host must rest.
+//! Decides: all are granted or none. If one is refused, those granted before it are released as they were. The order
+//! is always the same. A host's claim is released separately, once it is known how long the host must rest.
 //! Leaves to others: which are needed (`frontier`), the queues for them (`frontier::slots`).
 
 use super::key::ClaimKey;
 use super::ledger::Ledger;
 use ringcrawl_base::time::{Duration, Instant};
 
-/// Keys, each with its pause after the request. A host's is how much longer it must have been free before the
+/// Keys to claim, each with its pause after the request. A host's is how much longer it must have been free before the
 /// request, because this shard may know of a longer delay than others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Claims([Option<(ClaimKey, Duration)>; 4]);
 
-/// The claim was refused.
+/// A claim that was refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RefusedClaim {
     /// The key that refused it.
@@ -24,7 +24,7 @@ pub struct RefusedClaim {
 }
 
 impl Claims {
-    /// The turns of a host, a site, an address and a group, each with its pause after a request. A turn with no pause
+    /// The claims on a host, a site, an address and a group, each with its pause after a request. A claim with no pause
     /// is dropped, but a host gets one request at a time, whatever its delay.
     pub fn new(claims: [Option<(ClaimKey, Duration)>; 4]) -> Claims {
         Claims(
@@ -38,11 +38,10 @@ impl Claims {
         self.0.into_iter().flatten().map(|(key, _)| key)
     }
 
-    /// Claims all of them for a request that ends by `hold_until`. One that the caller `may` not look at counts as
-    /// taken.
+    /// Claims all of them for a request that ends by `hold_until`. One that the caller `may` not look at is refused.
     ///
     /// # Errors
-    /// The first that is taken; then none is claimed.
+    /// The first that is refused; then none is granted.
     pub fn claim(
         &self,
         ledger: &Ledger,
@@ -61,8 +60,8 @@ impl Claims {
         Ok(())
     }
 
-    /// The request that claimed them has ended; its host's turn stays claimed. If the request met a wall, the
-    /// operator rests longer, because its other machines would count the next request against us as well.
+    /// The request that claimed them has ended; its claim on the host stays. If the request met an interstitial,
+    /// the operator rests longer, because its other machines would count the next request against us as well.
     pub fn release(&self, ledger: &Ledger, now: Instant, hold_until: Instant, met_interstitial: bool) {
         for (key, pause) in self.0.iter().flatten().filter(|(key, _)| !matches!(key, ClaimKey::Host(_))) {
             let times = if met_interstitial && matches!(key, ClaimKey::Group(_)) { INTERSTITIAL_PAUSES } else { 1 };
@@ -70,7 +69,7 @@ impl Claims {
         }
     }
 
-    /// The outcome of the request is known: its host, if that has a turn, may get the next request at `free_from`.
+    /// The outcome of the request is known: its host, if that was claimed, may get the next request at `free_from`.
     pub fn release_host(&self, ledger: &Ledger, hold_until: Instant, free_from: Instant) {
         for key in self.keys().filter(|key| matches!(key, ClaimKey::Host(_))) {
             ledger.release(key, hold_until, free_from);
@@ -79,11 +78,11 @@ impl Claims {
 }
 
 impl Claims {
-    /// A request whose turns were given back has met a wall: the operator rests longer from now on, unless another
-    /// request has begun there.
+    /// A request whose claims were released has met an interstitial: the operator rests longer from now on, unless
+    /// another request has begun there.
     pub fn rest_after_interstitial(&self, ledger: &Ledger, now: Instant) {
         for (key, pause) in self.0.iter().flatten().filter(|(key, _)| matches!(key, ClaimKey::Group(_))) {
-            // It may be in its usual delay already: that ends soon, and the next request meets the wall in turn.
+            // It may be in its usual delay already: that ends soon, and the next request meets the interstitial.
             if ledger.claim(*key, now, now + *pause).is_ok() {
                 ledger.release(*key, now + *pause, now + *pause * INTERSTITIAL_PAUSES);
             }
@@ -91,8 +90,8 @@ impl Claims {
     }
 }
 
-/// How many times its delay an operator's slot rests after a wall. Its host rests for much longer; anyone can put up
-/// a wall at an operator's machine, and must not stop all others there.
+/// How many times its delay an operator's slot rests after an interstitial. Its host rests for much longer;
+/// anyone can put one up at an operator's machine, and must not stop all others there.
 const INTERSTITIAL_PAUSES: u32 = 16;
 
 #[cfg(test)]

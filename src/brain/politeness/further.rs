@@ -1,8 +1,8 @@
-//! The turn at a further address of a fetch, to which it connects when the first does not answer (RFC 8305).
+//! The claim on a further address of a fetch, to which it connects when the first does not answer (RFC 8305).
 //!
-//! Decides: which claim a further address needs. The claim on the first address covers those with the same [`ClaimKey`];
-//! where requests to an address have no delay, none is kept. It lasts as long as that of the fetch, and leaves the
-//! usual delay behind.
+//! Decides: which claim a further address needs. The claim on the first address covers those with the same
+//! [`ClaimKey`]; where requests to an address have no delay, none is kept. It lasts as long as that of the fetch, and
+//! leaves the usual delay behind.
 //! Leaves to others: which addresses there are, and in which order (`frontier`); when one is tried (`fetch::dial`).
 
 use std::net::IpAddr;
@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use super::{ClaimKey, HOLD_SLACK, Ledger};
 use ringcrawl_base::time::{Duration, Instant};
 
-/// The claim that a fetch needs at a further address.
+/// The claim that a fetch needs on a further address.
 #[derive(Clone, Copy, Debug)]
 pub struct FurtherClaim {
     ip: IpAddr,
@@ -19,19 +19,19 @@ pub struct FurtherClaim {
 }
 
 impl FurtherClaim {
-    /// For a fetch that has claimed `first` and ends by `deadline`; `None` if it needs no claim at `ip`. Requests to an
+    /// For a fetch that has claimed `first` and ends by `deadline`; `None` if it needs no claim on `ip`. Requests to an
     /// address are `pause` apart.
     pub fn new(first: IpAddr, ip: IpAddr, deadline: Instant, pause: Duration) -> Option<FurtherClaim> {
         let is_needed = !pause.is_zero() && ClaimKey::from(ip) != ClaimKey::from(first);
         is_needed.then(|| FurtherClaim { ip, hold_until: deadline + HOLD_SLACK, pause })
     }
 
-    /// Takes the turn, if it is free.
+    /// Takes the address, if it is free; returns whether the claim was granted.
     pub fn take(&self, ledger: &Ledger, now: Instant) -> bool {
         ledger.claim(self.ip, now, self.hold_until).is_ok()
     }
 
-    /// Gives it back: the exchange is over.
+    /// Releases it: the exchange is over.
     pub fn release(&self, ledger: &Ledger, now: Instant) {
         ledger.release(self.ip, self.hold_until, now + self.pause);
     }

@@ -1,4 +1,4 @@
-//! What takes turns: an IPv4 address, an IPv6 network of 64 bits, a site, a slot of an operator's group, a host.
+//! What can be claimed: an IPv4 address, an IPv6 network of 64 bits, a site, a slot of an operator's group, a host.
 //!
 //! Decides: an owner of one IPv6 address usually has 2^64 of them, so a /64 counts as one machine. An IPv4 address
 //! written as an IPv6 address, mapped or by the well-known prefix of NAT64 (RFC 6052), is that IPv4 address.
@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ringcrawl_url::SiteKey;
 
-/// Something that takes turns.
+/// Something that a request claims: it gets one request at a time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum ClaimKey {
     /// An IPv4 address.

@@ -3,7 +3,7 @@
 //! Decides: only the whole box can guarantee politeness to an address, because hosts of one address live in different
 //! shards. The ledger is a hash table of atomics in buckets of [`WAYS`] entries. A request claims its address's entry
 //! by compare-and-swap, holds it while it runs, and gives it back with the instant from which the next one may start.
-//! An entry holds its whole [`ClaimKey`], so two addresses never take each other's turns. A new key takes the entry of its
+//! An entry holds its whole [`ClaimKey`], so two addresses never block each other. A new key takes the entry of its
 //! bucket that has been free for longest and no longer carries information. If no entry of the bucket is free, a new
 //! key waits.
 //! Why a secret: anyone who chooses where a name points chooses keys. The bucket is the key's SipHash-1-3 under a
@@ -41,7 +41,7 @@ pub struct Ledger {
 #[derive(Debug, Default)]
 struct Entry {
     number: AtomicU64,
-    /// A [`EntryState`].
+    /// An [`EntryState`].
     state: AtomicU64,
 }
 

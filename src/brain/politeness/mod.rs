@@ -4,8 +4,8 @@
 //! request: its delay, Crawl-delay, Retry-After. [`KindRest`] says when one kind of its URLs may, if that kind alone
 //! complains. [`FailureStreak`] says how long a failing origin rests, and when it is given up. The [`Ledger`] says
 //! when a site, an address or an operator's group may get a request, whichever host and shard the request is for; a
-//! [`ClaimKey`] is what counts as one of them, and a request needs all its [`Claims`] at once. A connection to a further
-//! address has a [`FurtherClaim`].
+//! [`ClaimKey`] is what counts as one of them, and a request needs all its [`Claims`] at once. A connection to a
+//! further address has a [`FurtherClaim`].
 //! Invariants: values and functions of (state, outcome, now); no clock, no socket.
 //! Leaves to others: which URL is fetched (`frontier`), and outages of our own network (`control`).
 

@@ -96,7 +96,7 @@ mod tests {
                 cut_short.cut_short(7, &deadlines);
                 drop(entered);
                 cut_short.cut_short(7, &deadlines);
-                assert!(cut_short.jobs.borrow().is_empty(), "nobody is in flight");
+                assert!(cut_short.jobs.borrow().is_empty(), "none is in flight");
             }
         });
     }

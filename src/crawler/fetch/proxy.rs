@@ -214,7 +214,7 @@ mod tests {
     fn a_proxy_s_name_may_be_fixed_and_must_be_known() {
         let mut config = Config::default();
         config.set("proxy.url", "http://proxy.invalid:3128").expect("right");
-        let error = Proxy::new(&config).err().expect("nobody has that name").to_string();
+        let error = Proxy::new(&config).err().expect("no host has that name").to_string();
         assert!(error.contains("proxy.url") && error.contains("proxy.invalid"), "{error}");
         config.set("dns.hosts.proxy.invalid", "192.0.2.7").expect("right");
         assert_eq!(Proxy::new(&config).ok().flatten().expect("one").addr, "192.0.2.7:3128".parse().expect("address"));

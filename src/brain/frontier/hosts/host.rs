@@ -328,7 +328,7 @@ impl Host {
         self.pace.asked_until() > now + self.pace.usual_delay(politeness) * 2
     }
 
-    /// The turns that a request to `addr` needs: none, if the host is the operator's own. Hosts of others at its
+    /// The claims that a request to `addr` needs: none, if the host is the operator's own. Hosts of others at its
     /// address or of its site keep their delays among themselves.
     pub fn claims_for(&self, addr: IpAddr, settings: &Settings) -> Claims {
         if self.pace.is_mine() {
@@ -348,7 +348,7 @@ impl Host {
         ])
     }
 
-    /// The keys for whose turns it may wait.
+    /// The keys that it may wait for.
     pub fn keys(&self, settings: &Settings) -> impl Iterator<Item = ClaimKey> {
         let known = self.resolution.known().iter();
         known.flat_map(|addr| self.claims_for(*addr, settings).keys().collect::<Vec<_>>())
@@ -360,13 +360,13 @@ impl Host {
         self.pace.delay(politeness).saturating_sub(self.pace.agreed_delay(politeness))
     }
 
-    /// Until when turns are claimed for a request that ends by `deadline`; any ends within `deadline_max`.
+    /// Until when its keys are claimed for a request that ends by `deadline`; any ends within `deadline_max`.
     pub fn hold_until(&self, now: Instant, deadline: Instant, deadline_max: Duration) -> Instant {
         let ends = if self.pace.may_have_several() { now + VISIT_MAX + deadline_max } else { deadline };
         ends + HOLD_SLACK
     }
 
-    /// A request begins that has claimed these turns until `hold_until`, or that joins the visit that has.
+    /// A request begins: its claims are granted until `hold_until`, or it joins the visit that has them.
     pub fn begin_request(&mut self, now: Instant, claims: &Claims, hold_until: Instant, politeness: &Politeness) {
         if self.pace.may_have_several() {
             self.under_way.joins_visit(now, claims, hold_until);
@@ -374,7 +374,7 @@ impl Host {
         self.pace.moved(now, politeness);
     }
 
-    /// A request has ended; `met_interstitial` tells whether it met a wall.
+    /// A request has ended; `met_interstitial` tells whether its response was one.
     pub fn end_request(
         &mut self,
         now: Instant,

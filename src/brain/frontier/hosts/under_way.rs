@@ -1,7 +1,7 @@
 //! Concurrent requests of one host whose line (`politeness.host`) allows more than one.
 //!
-//! Decides: such a host *visits* its site, its address and its operator. The first request claims their turns, others
-//! join the visit while fewer are in flight than the line allows, and the last to end gives the turns back. So for
+//! Decides: such a host *visits* its site, its address and its operator. The first request claims them, others join
+//! the visit while fewer are in flight than the line allows, and the last to end releases the claims. So for
 //! all other hosts a visit is one long request: none of their requests runs during it, and their delays count from
 //! its end. Within it only the delay of the line applies, as agreed for this host. If the host has another address
 //! than the visit's, or another operator, it waits for the visit's end.
@@ -10,7 +10,7 @@
 //! A name lookup or a robots.txt request may start while pages are in flight, but nothing starts while it runs: its
 //! answer decides about everything that follows. If an old address serves meanwhile, the lookup runs alongside all
 //! other jobs ([`super::resolution`]).
-//! Invariants: a visit's claims are made once and given back once, when none of its requests is in flight. No request
+//! Invariants: a visit's claims are granted once and released once, when none of its requests is in flight. No request
 //! of it outlives its claim.
 //! Leaves to others: how many may be in flight, and when the next may begin ([`crate::politeness::HostPace`]).
 
@@ -29,7 +29,7 @@ pub struct UnderWay {
     visit: Option<Box<Visit>>,
 }
 
-/// Turns that a host's requests share.
+/// Claims that a host's requests share.
 #[derive(Debug)]
 struct Visit {
     claims: Claims,
@@ -83,12 +83,12 @@ impl UnderWay {
         self.preparing = self.preparing.filter(|_| kind == JobKind::Page);
     }
 
-    /// Whether the turns of the host are claimed already.
+    /// Whether the claims of the host are granted already.
     pub fn is_visiting(&self) -> bool {
         self.visit.is_some()
     }
 
-    /// Whether a request that needs these turns must wait for the end of the visit; `is_wanted` tells whether another
+    /// Whether a request that needs these claims must wait for the end of the visit; `is_wanted` tells whether another
     /// host waits for a turn.
     pub fn must_end_visit(&self, now: Instant, claims: &Claims, is_wanted: impl Fn(ClaimKey) -> bool) -> bool {
         let Some(visit) = &self.visit else { return false };
@@ -96,13 +96,14 @@ impl UnderWay {
         is_for_others || visit.claims != *claims || claims.keys().any(is_wanted)
     }
 
-    /// A request begins that has claimed these turns until `hold_until`, or that joins the visit that has.
+    /// A request begins: its claims are granted until `hold_until`, or it joins the visit that has them.
     pub fn joins_visit(&mut self, now: Instant, claims: &Claims, hold_until: Instant) {
         let new = || Box::new(Visit { claims: *claims, began: now, hold_until, requests: 0, met_interstitial: false });
         self.visit.get_or_insert_with(new).requests += 1;
     }
 
-    /// A request has ended; `met_interstitial` tells whether it met a wall. The last one gives the turns back.
+    /// A request has ended; `met_interstitial` tells whether its response was one. The last one releases
+    /// the claims.
     pub fn end_request(&mut self, ledger: &Ledger, now: Instant, job: &FetchJob, met_interstitial: bool) {
         let Some(of_several) = &mut self.visit else {
             return job.claims.release(ledger, now, job.deadline + HOLD_SLACK, met_interstitial);

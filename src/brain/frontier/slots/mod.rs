@@ -202,7 +202,7 @@ impl Slots {
         }
     }
 
-    /// Parks a host in the row of a taken turn. Rows where it was called continue without it.
+    /// Parks a host in the row of a refused claim. Rows where it was called continue without it.
     pub fn park(
         &mut self,
         now: Instant,
@@ -237,7 +237,7 @@ impl Slots {
         self.turn_queues.is_wanted(key, id)
     }
 
-    /// How long a request with these turns may last, at most `deadline`.
+    /// How long a request with these claims may last, at most `deadline`.
     pub fn time_for(&self, id: HostId, host: &Host, claims: &Claims, deadline: Duration) -> Duration {
         let awaited = self.turn_queues.awaited_by_another(claims.keys(), host.site);
         let lasts_max = self.fetch_slots.deadline(host.site, deadline, awaited);
@@ -245,7 +245,8 @@ impl Slots {
         if host.is_first_met() && is_site_wanted() { lasts_max.min(CUT_SHORT_AFTER) } else { lasts_max }
     }
 
-    /// Claims turns for a request of a host until `hold_until`, unless one is taken or others are before it.
+    /// Makes the claims of a request of a host until `hold_until`. One is refused if its key is taken, or if others are
+    /// before it.
     pub fn claim(
         &self,
         [now, hold_until]: [Instant; 2],

@@ -1,14 +1,14 @@
 //! Hosts that wait for a turn: at an address, of their site, or in an operator's group.
 //!
-//! Decides: the hosts of one [`ClaimKey`] wait in a queue (a row) whose turns rotate by site ([`SiteRoundRobin`]): a site
-//! that points many names at another's address gets one turn for each turn of the other. Only one host of a row looks
-//! at the ledger, each time that the calendar says so, however many wait. A called host that finds the turn taken keeps
-//! its place at the front. A host that arrives while others wait queues behind them and does not look at all. A called
-//! host keeps its turn for later if it must first look its name up, if its site has too many fetches in flight, or if
-//! another turn that it needs at the same time is taken; others do not wait for it. The reason: a request needs up to
-//! four turns at once, and a host that waits for the last must not lose the others each time. If the called host waits
-//! in another row, the next host is called at once, but only [`CALLS_AT_ONCE_MAX`] times per look: otherwise hosts of
-//! one site at one address would move from row to row all together, for each request.
+//! Decides: the hosts of one [`ClaimKey`] wait in a queue (a row) that serves sites in turn ([`SiteRoundRobin`]): a
+//! site that points many names at another's address gets one turn for each turn of the other. Only one host of a row
+//! looks at the ledger, each time that the calendar says so, however many wait. A called host whose claim is refused
+//! keeps its place at the front. A host that arrives while others wait queues behind them and does not look at all. A
+//! called host keeps its turn for later if it must first look its name up, if its site has too many fetches in flight,
+//! or if another claim that it needs at the same time is refused; others do not wait for it. The reason: a request
+//! needs up to four claims at once, and a host that waits for the last must not lose the others each time. If the
+//! called host waits in another row, the next host is called at once, but only [`CALLS_AT_ONCE_MAX`] times per look:
+//! otherwise hosts of one site at one address would move from row to row all together, for each request.
 //! A slow site needs a slot for slow fetches and the address at the same time, and both are taken when many want
 //! them. So one host of an address that gets such a slot and finds the address taken keeps the slot until its turn
 //! there.

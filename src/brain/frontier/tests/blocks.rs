@@ -145,10 +145,7 @@ fn who_rests_and_is_blocked_ends_at_once() {
     bed.frontier.set_scope(scope("", ".rests.test\n.shares.test\ndeferred.test\n"));
     bed.run(2, 1_000, &mut answer);
     assert_eq!((bed.jobs.len(), bed.settled.len() as u64, bed.frontier.queued()), (jobs, waiting, 0));
-    assert!(
-        bed.frontier.is_idle() && bed.frontier.hosts_left() == 0,
-        "nobody waits for the rest of a host without URLs"
-    );
+    assert!(bed.frontier.is_idle() && bed.frontier.hosts_left() == 0, "a host without URLs does not wait for its rest");
     // Once it is off the list it still rests, though.
     bed.frontier.set_scope(Scope::default());
     bed.now = bed.now + Duration::from_secs(2);

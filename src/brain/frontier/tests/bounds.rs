@@ -370,7 +370,7 @@ fn a_domain_that_never_answers_leaves_fetches_for_others() {
         }
     };
     start(&mut bed, &mut dripping);
-    assert_eq!((dripping.len(), bed.frontier.next_due()), (12, None), "a quarter is left, and nobody to look at");
+    assert_eq!((dripping.len(), bed.frontier.next_due()), (12, None), "a quarter is left, and no fetch to look at");
     (0..100).for_each(|number| bed.offer(&format!("http://late{number}.test/")));
     start(&mut bed, &mut dripping);
     assert_eq!((bed.pages().len(), dripping.len()), (100, 12));

@@ -212,7 +212,7 @@ fn damage_is_told_and_the_rest_is_listed() {
         } else {
             bytes.truncate(at)
         }
-        let (lines, _, damage) = list(&files, false).expect("damaged bytes are nobody's");
+        let (lines, _, damage) = list(&files, false).expect("damaged bytes are no error");
         let is_told = damage != Damage::default();
         if name == LogFile::Urls {
             assert!(lines.iter().all(|line| truth.contains(line)), "seed {seed}");

@@ -309,7 +309,7 @@ fn damage_is_told_in_urls_and_never_wrong() {
             10_000..10_990 => bytes.truncate(rng.below(length) as usize),
             _ => drop(files.remove(&name)),
         }
-        let (urls, batches, found) = read(&files, 1_000).expect("damaged bytes are nobody's");
+        let (urls, batches, found) = read(&files, 1_000).expect("damaged bytes are no error");
         for (number, is_over) in &urls {
             assert!(truth[number] || !is_over, "seed {seed}: {number} is over and was not");
         }

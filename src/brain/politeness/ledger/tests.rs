@@ -154,7 +154,7 @@ fn says_what_a_map_says() {
                 if said == Ok(()) || right.is_err() {
                     assert_eq!(said, right, "seed {rng_seed}: {key:?} at {now:?}");
                 } else {
-                    assert!(is_full, "seed {rng_seed}: {key:?} waits at {now:?} for nobody");
+                    assert!(is_full, "seed {rng_seed}: {key:?} waits at {now:?} for no other");
                     fulls += 1;
                 }
                 if said.is_ok() {

@@ -52,7 +52,7 @@ fn wanted(rig: &mut Rig) -> Vec<LongResponse> {
     while let Some(effect) = rig.shard.poll(LATER) {
         match effect {
             Effect::Read(reading) => readings.push(*reading),
-            Effect::Train(training) => panic!("nobody wants {training:?}"),
+            Effect::Train(training) => panic!("no test wants {training:?}"),
             Effect::Disk(op) => {
                 let end = rig.disk(op);
                 rig.shard.handle(LATER, Input::Disk(end));

@@ -30,7 +30,7 @@ fn sites_have_turns_at_an_address() {
     let mut order = Vec::new();
     for look in 1..6 {
         let Call::Host(id) = queues.call(ADDR, [at(look), at(look), at(look + 1)], |_| true, |_| false) else {
-            panic!("nobody")
+            panic!("no host was called")
         };
         assert!(queues.may_look(at(0), ADDR, guest(id, site(0)), false));
         queues.had_turn(id);
@@ -86,7 +86,7 @@ fn a_row_goes_on_at_once_for_a_few_that_wait_elsewhere() {
         for step in 0..100 {
             let now = look + Duration::from_nanos(step);
             let Call::Host(id) = queues.call(ADDR, [now, noted, later], |_| true, |_| false) else {
-                panic!("nobody at {now:?}")
+                panic!("no host was called at {now:?}")
             };
             assert_eq!(id, next, "in turn");
             (next, calls) = (next + 1, calls + 1);
@@ -126,7 +126,7 @@ fn a_slow_turn_is_followed_by_a_rest() {
         queues.call(ADDR, [at(now), at(now), at(now + 10)], |_| true, |id| id == 0)
     };
     queues.slow_turn_ended(at(1_000), ADDR, slow, Duration::from_millis(1_000));
-    assert!(queues.may_look(at(1_000), ADDR, guest(0, slow), true), "nobody else is there");
+    assert!(queues.may_look(at(1_000), ADDR, guest(0, slow), true), "no other host waits");
     queues.wait(ADDR, guest(0, slow), at(1_010));
     queues.wait(ADDR, guest(1, fast), at(1_010));
     assert!(queues.is_wanted_by_another(ADDR, slow));
@@ -176,7 +176,9 @@ fn strangers_have_every_fourth_turn_of_a_rest() {
             let mut served = None;
             for look in 0..looks {
                 queues.rows.values_mut().for_each(|row| row.look_at = at(1));
-                let Call::Host(id) = queues.call(ADDR, [at(1); 3], |_| true, |_| false) else { panic!("nobody") };
+                let Call::Host(id) = queues.call(ADDR, [at(1); 3], |_| true, |_| false) else {
+                    panic!("no host was called")
+                };
                 if look + 1 == looks {
                     queues.had_turn(id);
                     served = Some(id);
