@@ -32,6 +32,6 @@ pub use origin::{Origin, RobotsVerdict, RulesStep};
 pub use resolution::{LookupRequest, REFRESH_PATIENCE};
 pub use rests::Rest;
 pub use review::Review;
-pub use state::{HostState, of_turn};
+pub use state::{HostState, wait_for_claim};
 pub use table::HostTable;
 pub(crate) use table::host_key;

@@ -33,8 +33,8 @@ impl HostState {
     }
 }
 
-/// The wait for a key's turn.
-pub fn of_turn(key: ClaimKey) -> Wait {
+/// The wait for a claim on a key.
+pub fn wait_for_claim(key: ClaimKey) -> Wait {
     match key {
         ClaimKey::Host(_) => Wait::OtherShards,
         ClaimKey::Site(_) => Wait::SiteDelay,

@@ -23,7 +23,7 @@ pub use lookup_queue::LookupQueue;
 
 use std::collections::BTreeSet;
 
-use crate::frontier::hosts::{Host, HostState, HostTable, Leave, of_turn};
+use crate::frontier::hosts::{Host, HostState, HostTable, Leave, wait_for_claim};
 use crate::frontier::queue::levels;
 use crate::frontier::settings::Settings;
 use crate::job::{FetchJob, HostId, JobKind};
@@ -211,7 +211,7 @@ impl Slots {
         RefusedClaim { key, until }: RefusedClaim,
         settings: &Settings,
     ) {
-        hosts.park(id, of_turn(key));
+        hosts.park(id, wait_for_claim(key));
         let host = &hosts[id];
         let is_address = matches!(key, ClaimKey::Ipv4(_) | ClaimKey::Ipv6Net(_));
         if is_address && self.fetch_slots.is_slow(host.site) && self.may_slow_take() {
