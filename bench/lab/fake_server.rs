@@ -13,7 +13,7 @@ use ringcrawl_base::Failure;
 use ringcrawl_base::time::{Duration, Instant};
 use ringcrawl_brain::job::{FetchJob, JobKind};
 use ringcrawl_brain::outcome::{Fetched, Outcome};
-use ringcrawl_brain::politeness::Key;
+use ringcrawl_brain::politeness::ClaimKey;
 use ringcrawl_config::Group;
 use ringcrawl_config::Operators;
 use ringcrawl_config::{Config, Politeness};
@@ -34,7 +34,7 @@ pub struct FakeServers {
     robots_stale_max: Duration,
     tries: HashMap<String, u64>,
     hosts: BTreeMap<String, Meter>,
-    addrs: BTreeMap<Key, Meter>,
+    addrs: BTreeMap<ClaimKey, Meter>,
     sites: BTreeMap<String, Meter>,
     /// By operator; each operator is one slot.
     groups: BTreeMap<Group, Meter>,

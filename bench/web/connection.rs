@@ -29,7 +29,7 @@ use ringcrawl_url::Scheme;
 
 /// What the connections of one thread share.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct ConnectionContext {
     /// The web.
     pub model: Arc<Model>,
     /// Counts requests and responses.
@@ -45,14 +45,14 @@ pub(super) async fn serve<S: Wire>(
     mut stream: S,
     scheme: Scheme,
     address: Ipv4Addr,
-    shared: &Shared,
+    shared: &ConnectionContext,
 ) -> io::Result<()> {
     let mut input = Vec::with_capacity(2_048);
     let mut left = shared.requests_per_connection.checked_sub(1).unwrap_or(u32::MAX);
     loop {
         let mut output = shared.buffers.borrow_mut().pop().unwrap_or_default();
         let step = respond(&input, left == 0, scheme, address, shared, &mut output);
-        let Step::Respond { consumed, status, key, keep, manner } = step else {
+        let ServeStep::Respond { consumed, status, key, keep, manner } = step else {
             put_back(shared, output);
             let read = timeout(IDLE_MAX, stream.read_buf(&mut input)).await.map_err(|_| io::ErrorKind::TimedOut)??;
             if read == 0 {
@@ -101,7 +101,7 @@ async fn close<S: Wire>(mut stream: S) -> io::Result<()> {
     Ok(())
 }
 
-fn put_back(shared: &Shared, mut buffer: Vec<u8>) {
+fn put_back(shared: &ConnectionContext, mut buffer: Vec<u8>) {
     let mut buffers = shared.buffers.borrow_mut();
     if buffers.len() < BUFFERS_KEPT_MAX {
         buffer.clear();
@@ -123,7 +123,7 @@ const FIELDS_MAX: usize = 64;
 /// Size of a chunk if a site sends chunks.
 const CHUNK_BYTES: usize = 8 * 1_024;
 
-enum Step {
+enum ServeStep {
     /// The request is not complete.
     Read,
     /// The response is in the output.
@@ -142,14 +142,21 @@ struct Request<'a> {
 }
 
 /// With `last` the connection ends behind this response.
-fn respond(input: &[u8], last: bool, scheme: Scheme, address: Ipv4Addr, shared: &Shared, output: &mut Vec<u8>) -> Step {
+fn respond(
+    input: &[u8],
+    last: bool,
+    scheme: Scheme,
+    address: Ipv4Addr,
+    shared: &ConnectionContext,
+    output: &mut Vec<u8>,
+) -> ServeStep {
     if input.is_empty() {
-        return Step::Read;
+        return ServeStep::Read;
     }
     let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
     let mut parsed = httparse::Request::new(&mut fields);
     let refused = match parsed.parse(input) {
-        Ok(httparse::Status::Partial) if input.len() < HEAD_BYTES_MAX => return Step::Read,
+        Ok(httparse::Status::Partial) if input.len() < HEAD_BYTES_MAX => return ServeStep::Read,
         Ok(httparse::Status::Partial) | Err(httparse::Error::TooManyHeaders) => 431,
         Err(httparse::Error::Version) => 505,
         Err(_) => 400,
@@ -163,7 +170,7 @@ fn respond(input: &[u8], last: bool, scheme: Scheme, address: Ipv4Addr, shared: 
     };
     let answer = Answer { status: refused, content_type: "text/plain", location: None, gzip: false, chunked: false };
     push_head(&answer, 0, false, output);
-    Step::Respond { consumed: input.len(), status: refused, key: None, keep: false, manner: Manner::PLAIN }
+    ServeStep::Respond { consumed: input.len(), status: refused, key: None, keep: false, manner: Manner::PLAIN }
 }
 
 fn answer(
@@ -171,9 +178,9 @@ fn answer(
     consumed: usize,
     scheme: Scheme,
     address: Ipv4Addr,
-    shared: &Shared,
+    shared: &ConnectionContext,
     output: &mut Vec<u8>,
-) -> Step {
+) -> ServeStep {
     let place = shared.model.locate(scheme, request.host, request.path_and_query);
     let key = shared.observer.arrive(&Arrival {
         place: place.as_ref(),
@@ -188,7 +195,7 @@ fn answer(
         manner = Manner { wait: script.wait, then: script.then, rest: script.retry_after };
         if let Some((status, bytes)) = script.message {
             *output = bytes;
-            return Step::Respond { consumed, status, key, keep: request.keep, manner };
+            return ServeStep::Respond { consumed, status, key, keep: request.keep, manner };
         }
     }
     // The body is written first, because the head states its length; it starts where a usual head ends.
@@ -213,11 +220,11 @@ fn answer(
             _ => drop(output.splice(..HEAD_ROOM_BYTES, head)),
         }
     }
-    Step::Respond { consumed, status: answer.status, key, keep: request.keep, manner }
+    ServeStep::Respond { consumed, status: answer.status, key, keep: request.keep, manner }
 }
 
 /// The fault at `place`, if it has one.
-fn script(place: &Place, request: &Request, shared: &Shared) -> Option<Script> {
+fn script(place: &Place, request: &Request, shared: &ConnectionContext) -> Option<Script> {
     let Place { variant: OriginVariant::Canonical, item: Item::Fault(fault, spot), .. } = *place else { return None };
     if request.is_head {
         return None;
@@ -374,10 +381,10 @@ mod tests {
     use super::*;
     use ringcrawl_config::Operators;
 
-    fn shared() -> Shared {
+    fn shared() -> ConnectionContext {
         let model = Arc::new(Model::new(ModelConfig { https_share: 0.0, ..ModelConfig::default() }).unwrap());
         let observer = Arc::new(Observer::new(Arc::clone(&model), true, Operators::default()));
-        Shared { model, observer, buffers: RefCell::default(), requests_per_connection: 0 }
+        ConnectionContext { model, observer, buffers: RefCell::default(), requests_per_connection: 0 }
     }
 
     #[test]
@@ -401,7 +408,7 @@ mod tests {
                 }
             }
             let mut output = Vec::new();
-            if let Step::Respond { consumed, .. } =
+            if let ServeStep::Respond { consumed, .. } =
                 respond(&bad, false, Scheme::Http, Ipv4Addr::LOCALHOST, &shared, &mut output)
             {
                 answered += 1;

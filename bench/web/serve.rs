@@ -17,7 +17,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::LocalSet;
 use tokio_rustls::TlsAcceptor;
 
-use super::connection::{self, Shared};
+use super::connection::{self, ConnectionContext};
 use super::model::Model;
 use super::names;
 use super::server::{bind, ipv4};
@@ -76,7 +76,7 @@ fn begin(job: ThreadJob) -> io::Result<()> {
         let socket = tokio::net::UdpSocket::from_std(socket)?;
         tokio::task::spawn_local(names::serve(socket, Arc::clone(&job.model), ttl));
     }
-    let shared = Rc::new(Shared {
+    let shared = Rc::new(ConnectionContext {
         model: job.model,
         observer: job.observer,
         buffers: RefCell::default(),
@@ -91,7 +91,7 @@ fn begin(job: ThreadJob) -> io::Result<()> {
     Ok(())
 }
 
-async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, shared: Rc<Shared>, slots: Arc<Semaphore>) {
+async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, shared: Rc<ConnectionContext>, slots: Arc<Semaphore>) {
     loop {
         let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
         let stream = match listener.accept().await {
@@ -111,7 +111,7 @@ async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, shared: Rc<Shar
     }
 }
 
-async fn serve(stream: TcpStream, tls: Option<TlsAcceptor>, shared: &Shared) -> io::Result<()> {
+async fn serve(stream: TcpStream, tls: Option<TlsAcceptor>, shared: &ConnectionContext) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let address = ipv4(stream.local_addr()?);
     match tls {

@@ -4,7 +4,7 @@
 
 use std::net::IpAddr;
 
-use crate::politeness::Turns;
+use crate::politeness::Claims;
 use ringcrawl_base::time::{Duration, Instant};
 use ringcrawl_robots::Usage;
 use ringcrawl_url::Url;
@@ -38,11 +38,11 @@ pub struct FetchJob {
     pub addr: Option<IpAddr>,
     /// For `Resolve`: look up both families, not the second only if the first has no address.
     pub both_families: bool,
-    /// Other addresses of the host, for when that one does not answer; each needs a turn of its own. Empty if an
+    /// Other addresses of the host, for when that one does not answer; each needs a claim of its own. Empty if an
     /// address is known to work.
     pub others: Vec<IpAddr>,
-    /// The turns claimed in the ledger for it, until `deadline` and some more.
-    pub turns: Turns,
+    /// Its claims in the ledger, until `deadline` and some more.
+    pub claims: Claims,
     /// For a page: the URL's number in its shard's URL log.
     pub number: u64,
     /// The distance from a seed, as the bits of `Hops`.

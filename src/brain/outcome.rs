@@ -59,7 +59,7 @@ pub struct Fetched {
     /// Retry-After in seconds or as a date, as time from now (RFC 9110 section 10.2.3).
     pub retry_after: Option<Duration>,
     /// It is not a page, but says that crawlers are not let in.
-    pub wall: Option<Wall>,
+    pub interstitial: Option<Interstitial>,
     /// For a robots.txt: how long it says that it may be used (RFC 9111 section 4.2).
     pub fresh_for: Option<Duration>,
     /// The page says noindex.
@@ -78,19 +78,19 @@ pub struct Fetched {
 
 /// How the crawler was kept out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub enum Wall {
+pub enum Interstitial {
     /// Pages require payment: 402 (RFC 9110 section 15.5.3).
     Payment,
     /// The client must prove that it is a person's browser.
     Challenge,
 }
 
-impl Wall {
+impl Interstitial {
     /// The word in records.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Wall::Payment => "payment",
-            Wall::Challenge => "challenge",
+            Interstitial::Payment => "payment",
+            Interstitial::Challenge => "challenge",
         }
     }
 }

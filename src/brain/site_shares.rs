@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_back_can_be_had_again() {
+    fn what_is_given_back_can_be_taken_again() {
         let mut shares = SiteShares::new(64, 3);
         (0..3).for_each(|_| shares.changed(site(0), 0, 1));
         assert!(!shares.may_take(site(0), 1) && shares.may_take(site(0), 2));

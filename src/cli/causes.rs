@@ -29,7 +29,7 @@ use ringcrawl_url::Url;
 /// What the logs say of all causes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Causes {
-    found: BTreeMap<Cause, Found>,
+    found: BTreeMap<Cause, CauseTally>,
     hosts: HashMap<Box<str>, Pages>,
 }
 
@@ -66,7 +66,7 @@ enum Cause {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Found {
+struct CauseTally {
     urls: u64,
     /// Hashes of their names.
     hosts: HashSet<u64>,
@@ -154,7 +154,7 @@ impl Causes {
     }
 
     fn take(&mut self, listed: &Listed<'_>) {
-        let is_page = matches!(listed.state, UrlState::Fetched(200..300)) && listed.wall.is_none();
+        let is_page = matches!(listed.state, UrlState::Fetched(200..300)) && listed.interstitial.is_none();
         let cause = Cause::of(listed.state);
         if !is_page && cause.is_none() {
             return;
@@ -268,7 +268,7 @@ mod tests {
         let mut causes = Causes::default();
         for (text, state) in urls {
             let via = text.ends_with("/x").then_some("http://a.test/");
-            let (seconds, wall) = (Some(1), None);
+            let (seconds, interstitial) = (Some(1), None);
             causes.take(&Listed {
                 text,
                 via,
@@ -276,7 +276,7 @@ mod tests {
                 state: *state,
                 tries: 1,
                 is_duplicate: false,
-                wall,
+                interstitial,
                 cut: None,
                 seconds,
                 detail: "",
@@ -322,7 +322,7 @@ without a page, of the whole crawl:
         let mut take = |host: &str, pages: u64, each: u64| {
             for number in 0..pages {
                 let (text, state) = (format!("http://{host}/{number}"), UrlState::Fetched(200));
-                let (seconds, wall) = (Some(1_800_000_000 + number * each), None);
+                let (seconds, interstitial) = (Some(1_800_000_000 + number * each), None);
                 causes.take(&Listed {
                     text: &text,
                     via: None,
@@ -330,7 +330,7 @@ without a page, of the whole crawl:
                     state,
                     tries: 1,
                     is_duplicate: false,
-                    wall,
+                    interstitial,
                     cut: None,
                     seconds,
                     detail: "",

@@ -20,7 +20,7 @@ use serde::Serialize;
 
 use super::crawl_logs::{self, CrawlLogs};
 use super::output::{Stdout, tell};
-use super::urls::State;
+use super::urls::StateKind;
 use ringcrawl_base::Failure;
 use ringcrawl_base::time::Duration;
 use ringcrawl_brain::log::{HostNote, Listed, ListingStep, UrlState};
@@ -93,11 +93,11 @@ impl Host {
         if let (UrlState::Fetched(status), Some(seconds)) = (listed.state, listed.seconds) {
             self.last = self.last.max(Some((seconds, status)));
         }
-        match (State::of(listed.state), listed.state) {
-            (State::Waiting, _) => self.waiting += 1,
-            (State::Denied, _) => self.denied += 1,
-            (State::Fetched, UrlState::Fetched(200..=299)) => self.pages += 1,
-            (State::Fetched, UrlState::Fetched(..400)) => {}
+        match (StateKind::of(listed.state), listed.state) {
+            (StateKind::Waiting, _) => self.waiting += 1,
+            (StateKind::Denied, _) => self.denied += 1,
+            (StateKind::Fetched, UrlState::Fetched(200..=299)) => self.pages += 1,
+            (StateKind::Fetched, UrlState::Fetched(..400)) => {}
             // These were never requested.
             (_, UrlState::Failed(Failure::OverBudget | Failure::Blocked | Failure::OutOfScope)) => {}
             _ => self.errors += 1,
@@ -258,7 +258,7 @@ mod tests {
                 state: *state,
                 tries: 1,
                 is_duplicate,
-                wall: None,
+                interstitial: None,
                 cut: None,
                 seconds: None,
                 detail: "",

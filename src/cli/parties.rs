@@ -138,7 +138,18 @@ mod tests {
 
     fn listed(text: &'static str, via: Option<&'static str>, depth: u16) -> Listed<'static> {
         let (state, seconds) = (UrlState::Waiting, None);
-        Listed { text, via, depth, state, tries: 0, is_duplicate: false, wall: None, cut: None, seconds, detail: "" }
+        Listed {
+            text,
+            via,
+            depth,
+            state,
+            tries: 0,
+            is_duplicate: false,
+            interstitial: None,
+            cut: None,
+            seconds,
+            detail: "",
+        }
     }
 
     #[test]

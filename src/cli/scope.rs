@@ -15,7 +15,7 @@ use serde_json::json;
 use super::output::{Stdout, tell};
 use super::{DONE, FAILED, MISTAKE};
 use ringcrawl_brain::hops::Hops;
-use ringcrawl_brain::scope::{BlockedBy, Decider, Scope, Stage, Subject, Verdict};
+use ringcrawl_brain::scope::{BlockedBy, Decider, Scope, ScopeVerdict, Stage, Subject};
 use ringcrawl_config::{Config, SeedErrors};
 use ringcrawl_crawler::boot::{self, ScopeFiles};
 use ringcrawl_url::Url;
@@ -141,13 +141,13 @@ fn test_url(test: &Test, scope: &Scope, text: &str, out: &mut Stdout) -> io::Res
     let content_type = test.content_type.as_deref().map(str::as_bytes);
     let subject = Subject::new(&url, hops.with_offsite(test.offsite)).with_type(content_type);
     let stages = Stage::ALL.into_iter().filter(|stage| test.stage.is_none_or(|only| only == *stage));
-    let verdicts: Vec<(Stage, Verdict)> = stages.map(|stage| (stage, scope.explain(stage, &subject))).collect();
+    let verdicts: Vec<(Stage, ScopeVerdict)> = stages.map(|stage| (stage, scope.explain(stage, &subject))).collect();
     let shown = if test.json { as_json(test, &url, &verdicts) } else { as_text(test, &url, &verdicts) };
     out.write_all(shown.as_bytes())?;
     Ok(true)
 }
 
-fn as_text(test: &Test, url: &Url, verdicts: &[(Stage, Verdict)]) -> String {
+fn as_text(test: &Test, url: &Url, verdicts: &[(Stage, ScopeVerdict)]) -> String {
     let mut text = format!("{url}\n");
     for (stage, verdict) in verdicts {
         let word = if verdict.is_allowed { "allow" } else { "deny" };
@@ -181,7 +181,7 @@ fn blocked_by(by: &BlockedBy) -> String {
     }
 }
 
-fn as_json(test: &Test, url: &Url, verdicts: &[(Stage, Verdict)]) -> String {
+fn as_json(test: &Test, url: &Url, verdicts: &[(Stage, ScopeVerdict)]) -> String {
     let mut stages = serde_json::Map::new();
     for (stage, verdict) in verdicts {
         let mut told = json!({ "allowed": verdict.is_allowed });

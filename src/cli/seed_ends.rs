@@ -18,7 +18,7 @@ use super::why::meaning;
 use super::{DONE, NO_PAGE};
 use ringcrawl_brain::hops::Hops;
 use ringcrawl_brain::log::{Listed, UrlState};
-use ringcrawl_brain::outcome::Wall;
+use ringcrawl_brain::outcome::Interstitial;
 use ringcrawl_brain::stats::Totals;
 
 /// The exit code of a crawl in `dir` whose run ended with `totals`. If no seed gave a page, it reports why.
@@ -34,7 +34,7 @@ pub(super) fn exit_code(dir: &Path, totals: &Totals) -> u8 {
             if !Hops::from_bits(listed.depth).is_seed() {
                 return Ok(());
             }
-            let is_page = matches!(listed.state, UrlState::Fetched(200..300)) && listed.wall.is_none();
+            let is_page = matches!(listed.state, UrlState::Fetched(200..300)) && listed.interstitial.is_none();
             if is_page && !leads_away || matches!(listed.state, UrlState::Waiting | UrlState::SetAside) {
                 has_hope = true;
                 return Err(io::Error::other("enough was read"));
@@ -71,10 +71,12 @@ pub(super) fn exit_code(dir: &Path, totals: &Totals) -> u8 {
 
 /// How a seed ended, in words.
 fn end(listed: &Listed<'_>, is_page: bool) -> String {
-    match (listed.state, listed.wall) {
+    match (listed.state, listed.interstitial) {
         (UrlState::Waiting | UrlState::SetAside, _) => "it is waiting".to_owned(),
         (UrlState::Failed(failure), _) => format!("{}: {}", failure.as_str(), meaning(failure.as_str())),
-        (UrlState::Fetched(status), Some(wall)) => format!("status {status}, a wall ({})", Wall::as_str(wall)),
+        (UrlState::Fetched(status), Some(interstitial)) => {
+            format!("status {status}, a wall ({})", Interstitial::as_str(interstitial))
+        }
         (UrlState::Fetched(status), None) if is_page => format!("status {status}, with a page that leads out of scope"),
         (UrlState::Fetched(status @ 300..400), None) => format!("status {status}, a redirect"),
         (UrlState::Fetched(status), None) => format!("status {status}"),

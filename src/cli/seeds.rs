@@ -19,7 +19,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::crawl_logs::{self, CrawlLogs};
 use super::output::Stdout;
 use super::parties::Parties;
-use super::urls::State;
+use super::urls::StateKind;
 use ringcrawl_base::Failure;
 use ringcrawl_brain::log::{Listed, ListingStep, UrlState};
 use ringcrawl_url::Url;
@@ -59,11 +59,11 @@ struct Line<'a> {
 impl Party {
     /// Counts as `hosts` does.
     fn count(&mut self, listed: &Listed<'_>) {
-        match (State::of(listed.state), listed.state) {
-            (State::Waiting, _) => self.waiting += 1,
-            (State::Denied, _) => self.denied += 1,
-            (State::Fetched, UrlState::Fetched(200..=299)) => self.pages += 1,
-            (State::Fetched, UrlState::Fetched(..400)) => {}
+        match (StateKind::of(listed.state), listed.state) {
+            (StateKind::Waiting, _) => self.waiting += 1,
+            (StateKind::Denied, _) => self.denied += 1,
+            (StateKind::Fetched, UrlState::Fetched(200..=299)) => self.pages += 1,
+            (StateKind::Fetched, UrlState::Fetched(..400)) => {}
             (_, UrlState::Failed(Failure::OverBudget | Failure::Blocked | Failure::OutOfScope)) => {}
             _ => self.errors += 1,
         }

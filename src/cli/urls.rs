@@ -25,7 +25,7 @@ use super::parties::Parties;
 use super::why::explains;
 use ringcrawl_base::{Failure, Truncated};
 use ringcrawl_brain::log::{self, HostNote, Listed, ListingStep, UrlState};
-use ringcrawl_brain::outcome::Wall;
+use ringcrawl_brain::outcome::Interstitial;
 use ringcrawl_brain::trouble::{HostHealth, Trouble};
 use ringcrawl_ring as ring;
 use ringcrawl_url::Url;
@@ -37,7 +37,7 @@ pub struct Urls {
     dir: PathBuf,
     /// Only URLs of this state.
     #[arg(long, value_enum)]
-    state: Option<State>,
+    state: Option<StateKind>,
     /// Only URLs of this host.
     #[arg(long)]
     host: Option<String>,
@@ -109,7 +109,7 @@ const SET_ASIDE: &str = "set-aside";
 /// How a URL stands.
 #[derive(clap::ValueEnum, Serialize, Clone, Copy, PartialEq, Eq, Debug)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum State {
+pub(super) enum StateKind {
     /// It is still to be fetched.
     Waiting,
     /// A response came, of whatever status.
@@ -120,22 +120,22 @@ pub(super) enum State {
     Denied,
 }
 
-impl State {
-    pub(super) fn of(state: UrlState) -> State {
+impl StateKind {
+    pub(super) fn of(state: UrlState) -> StateKind {
         match state {
-            UrlState::Waiting | UrlState::SetAside => State::Waiting,
-            UrlState::Fetched(_) => State::Fetched,
-            UrlState::Failed(Failure::RobotsDenied) => State::Denied,
-            UrlState::Failed(_) => State::Failed,
+            UrlState::Waiting | UrlState::SetAside => StateKind::Waiting,
+            UrlState::Fetched(_) => StateKind::Fetched,
+            UrlState::Failed(Failure::RobotsDenied) => StateKind::Denied,
+            UrlState::Failed(_) => StateKind::Failed,
         }
     }
 
     fn as_str(self) -> &'static str {
         match self {
-            State::Waiting => "waiting",
-            State::Fetched => "fetched",
-            State::Failed => "failed",
-            State::Denied => "denied",
+            StateKind::Waiting => "waiting",
+            StateKind::Fetched => "fetched",
+            StateKind::Failed => "failed",
+            StateKind::Denied => "denied",
         }
     }
 }
@@ -143,7 +143,7 @@ impl State {
 /// A line of the list.
 #[derive(Serialize, PartialEq, Eq, Debug)]
 struct Line<'a> {
-    state: State,
+    state: StateKind,
     cause: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     wall: Option<&'static str>,
@@ -165,8 +165,8 @@ impl Line<'_> {
             UrlState::Fetched(status) => Some(status.to_string()),
             UrlState::Failed(failure) => Some(failure.as_str().to_owned()),
         };
-        let (time, wall) = (listed.seconds.map(crawl_logs::iso), listed.wall.map(Wall::as_str));
-        let (cut, state) = (listed.cut.map(Truncated::as_str), State::of(listed.state));
+        let (time, wall) = (listed.seconds.map(crawl_logs::iso), listed.interstitial.map(Interstitial::as_str));
+        let (cut, state) = (listed.cut.map(Truncated::as_str), StateKind::of(listed.state));
         let Listed { text: url, via, tries, .. } = *listed;
         Line { state, cause, wall, cut, tries, time, url, trouble, via }
     }
@@ -263,7 +263,7 @@ fn list(arguments: &Urls, out: &mut impl Write) -> io::Result<u8> {
         let is_of_host = host.as_deref().is_none_or(|host| listed.text.contains(host) && has_host(host));
         knows_host |= is_of_host;
         knows_page |= arguments.linked_from.as_ref().is_some_and(|page| listed.text == page.as_str());
-        let is_wanted = arguments.state.is_none_or(|state| state == State::of(listed.state))
+        let is_wanted = arguments.state.is_none_or(|state| state == StateKind::of(listed.state))
             && (arguments.cause.is_empty()
                 || arguments.cause.iter().any(|cause| cause.is_of(listed.state, listed.cut.is_some())))
             && arguments.linked_from.as_ref().is_none_or(|page| listed.via == Some(page.as_str()))
@@ -316,7 +316,7 @@ mod tests {
     #[test]
     fn a_line_a_url() {
         let line = |state, seconds: Option<u64>| {
-            let wall = (state == UrlState::Fetched(403)).then_some(Wall::Challenge);
+            let interstitial = (state == UrlState::Fetched(403)).then_some(Interstitial::Challenge);
             let cut = (state == UrlState::Fetched(200)).then_some(Truncated::Length);
             let via = Some("http://b.test/").filter(|_| seconds.is_some());
             let listed = Listed {
@@ -326,7 +326,7 @@ mod tests {
                 state,
                 tries: 2,
                 is_duplicate: false,
-                wall,
+                interstitial,
                 cut,
                 seconds,
                 detail: "",
@@ -374,8 +374,19 @@ mod tests {
         let mut known = Troubles::default();
         known.note(HostNote { host: "a.test".into(), health, ..HostNote::default() });
         let of = |known: &Troubles, text, state| {
-            let (depth, tries, is_duplicate, wall, cut, seconds) = (0, 0, false, None, None, None);
-            known.of(&Listed { text, via: None, depth, state, tries, is_duplicate, wall, cut, seconds, detail: "" })
+            let (depth, tries, is_duplicate, interstitial, cut, seconds) = (0, 0, false, None, None, None);
+            known.of(&Listed {
+                text,
+                via: None,
+                depth,
+                state,
+                tries,
+                is_duplicate,
+                interstitial,
+                cut,
+                seconds,
+                detail: "",
+            })
         };
         let refused = Some("a.test: robots.txt: connection refused, given up after 3 tries".to_owned());
         assert_eq!(of(&known, "http://a.test/", UrlState::Waiting), refused);

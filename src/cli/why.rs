@@ -28,7 +28,7 @@ use findings::Findings;
 use ringcrawl_base::time::UnixTime;
 use ringcrawl_brain::hops::Hops;
 use ringcrawl_brain::log::{ListingStep, UrlState};
-use ringcrawl_brain::scope::{Scope, Stage, Subject, Verdict};
+use ringcrawl_brain::scope::{Scope, ScopeVerdict, Stage, Subject};
 use ringcrawl_config::Config;
 use ringcrawl_crawler::boot::{self, ScopeFiles};
 use ringcrawl_http as http;
@@ -54,31 +54,31 @@ pub struct Why {
 
 /// The subject of the question.
 #[derive(Clone, PartialEq, Eq, Debug)]
-enum Asked {
+enum WhySubject {
     Url(Url),
     Host(Box<str>),
 }
 
-impl Asked {
-    fn read(text: &str) -> io::Result<Asked> {
+impl WhySubject {
+    fn read(text: &str) -> io::Result<WhySubject> {
         if !text.contains("://") {
-            return Ok(Asked::Host(host_name(text)?.into()));
+            return Ok(WhySubject::Host(host_name(text)?.into()));
         }
         let wrong = |error| io::Error::other(format!("{text:?}: {error}; expected a URL or a host"));
-        Url::parse(text).map(Asked::Url).map_err(wrong)
+        Url::parse(text).map(WhySubject::Url).map_err(wrong)
     }
 
     fn host(&self) -> &str {
         match self {
-            Asked::Url(url) => url.host(),
-            Asked::Host(host) => host,
+            WhySubject::Url(url) => url.host(),
+            WhySubject::Host(host) => host,
         }
     }
 }
 
 /// All that is known.
 struct Known {
-    asked: Asked,
+    asked: WhySubject,
     now: UnixTime,
     is_running: bool,
     /// Why the running crawl waits for disk space, if it does.
@@ -88,7 +88,7 @@ struct Known {
     facts: Findings,
     /// The scope's verdicts on the URL, or on the host's root: when it is found, and when its turn comes. `None`: not
     /// available.
-    scope: Option<[Verdict; 2]>,
+    scope: Option<[ScopeVerdict; 2]>,
     robots: RobotsFound,
     /// The pages that led to the URL.
     way: Way,
@@ -100,15 +100,15 @@ struct Known {
 
 impl Known {
     /// The scope's denial, if there is one.
-    fn denied(&self) -> Option<&Verdict> {
+    fn denied(&self) -> Option<&ScopeVerdict> {
         self.scope.as_ref()?.iter().find(|verdict| !verdict.is_allowed)
     }
 
     /// Whether the URL, or a URL of the host, waits.
     fn is_waiting(&self) -> bool {
         match self.asked {
-            Asked::Url(_) => self.facts.url.is_some_and(|url| url.state == UrlState::Waiting),
-            Asked::Host(_) => self.facts.host.waiting > 0,
+            WhySubject::Url(_) => self.facts.url.is_some_and(|url| url.state == UrlState::Waiting),
+            WhySubject::Host(_) => self.facts.host.waiting > 0,
         }
     }
 }
@@ -122,7 +122,7 @@ pub fn run(arguments: &Why) -> ExitCode {
 
 fn answer(arguments: &Why, out: &mut impl Write) -> io::Result<u8> {
     let dir = &*arguments.dir;
-    let asked = Asked::read(&arguments.what)?;
+    let asked = WhySubject::read(&arguments.what)?;
     let logs = CrawlLogs::open(dir)?;
     let config = boot::kept_config(dir).map_err(io::Error::other)?.unwrap_or_default();
     let mut facts = Findings::new(asked.clone(), logs.rng_seed());
@@ -130,14 +130,14 @@ fn answer(arguments: &Why, out: &mut impl Write) -> io::Result<u8> {
     // Damage is reported, but does not change the exit code: that says whether the answer is known.
     logs.read(&mut |step| {
         facts.take(&step);
-        if let (Asked::Url(_), ListingStep::Url(listed)) = (&asked, &step) {
+        if let (WhySubject::Url(_), ListingStep::Url(listed)) = (&asked, &step) {
             linkers.take(listed);
         }
         Ok(())
     })?;
     let mut way = match &asked {
-        Asked::Url(url) => Way::to(url, linkers),
-        Asked::Host(_) => Way::default(),
+        WhySubject::Url(url) => Way::to(url, linkers),
+        WhySubject::Host(_) => Way::default(),
     };
     if !way.pages.is_empty() {
         logs.read_silently(&mut |step| {
@@ -148,7 +148,7 @@ fn answer(arguments: &Why, out: &mut impl Write) -> io::Result<u8> {
     }
     let (mut record, mut redirect) = (None, None);
     let (scope, robots) = match &asked {
-        Asked::Url(url) => {
+        WhySubject::Url(url) => {
             if let Some(found) = super::store::latest(dir, url, 0)? {
                 let headers = found.head.headers();
                 redirect = http::redirect_target(url, found.head.status(), headers.get("location"));
@@ -157,7 +157,7 @@ fn answer(arguments: &Why, out: &mut impl Write) -> io::Result<u8> {
             let hops = facts.url.map(|url| Hops::from_bits(url.depth));
             (verdicts(dir, &config, url, hops), robots::find(dir, url, &config)?)
         }
-        Asked::Host(host) => {
+        WhySubject::Host(host) => {
             let origin = facts.origin.clone().or_else(|| Url::parse(&format!("https://{host}/")).ok());
             let root = origin.as_ref().and_then(|url| url.join("/").ok());
             let robots = origin.map_or(Ok(RobotsFound::default()), |url| robots::find(dir, &url, &config));
@@ -175,7 +175,7 @@ fn answer(arguments: &Why, out: &mut impl Write) -> io::Result<u8> {
 
 /// The verdicts of the last run's scope, with the files that it names as they are now; `None` if these cannot be
 /// read. A URL that is not known is judged as one link from a seed, and with the fewest off-site hops possible.
-fn verdicts(dir: &Path, config: &Config, url: &Url, hops: Option<Hops>) -> Option<[Verdict; 2]> {
+fn verdicts(dir: &Path, config: &Config, url: &Url, hops: Option<Hops>) -> Option<[ScopeVerdict; 2]> {
     let seeds = boot::kept_seeds(dir)
         .map_err(|error| tell!("{error}; the verdict of scope.follow may be wrong"))
         .unwrap_or_default();

@@ -10,7 +10,7 @@
 use std::fmt::Write as _;
 
 use super::host_lines;
-use super::keys::{Config, Key, TABLES};
+use super::keys::{Config, ConfigKey, TABLES};
 use super::kind::Kind;
 use super::parse::VERSION;
 
@@ -63,7 +63,7 @@ pub(super) fn plain(config: &Config) -> String {
     text
 }
 
-fn line(text: &mut String, key: &Key, config: &Config) {
+fn line(text: &mut String, key: &ConfigKey, config: &Config) {
     let _ = writeln!(text, "{} = {}", key.name, key.kind.format(&(key.get)(config)));
 }
 
@@ -74,7 +74,7 @@ fn comment(text: &mut String, docs: &[&str]) {
 }
 
 /// What the key takes, each choice with its meaning, and the default.
-fn takes(text: &mut String, key: &Key, config: &Config) {
+fn takes(text: &mut String, key: &ConfigKey, config: &Config) {
     let default = key.kind.format(&(key.get)(config));
     match key.kind {
         Kind::Choice(choices) => {

@@ -36,11 +36,11 @@ pub(super) struct Table {
     /// What it is about, a line each.
     pub(super) docs: &'static [&'static str],
     /// Its keys, in the order of the example.
-    pub(super) keys: &'static [Key],
+    pub(super) keys: &'static [ConfigKey],
 }
 
 /// One key of the file.
-pub(super) struct Key {
+pub(super) struct ConfigKey {
     /// The table's name.
     pub(super) table: &'static str,
     /// The key's name in the table.
@@ -55,7 +55,7 @@ pub(super) struct Key {
     pub(super) put: fn(&mut Config, Value) -> Option<()>,
 }
 
-impl Key {
+impl ConfigKey {
     /// `table.name`
     pub(super) fn path(&self) -> String {
         format!("{}.{}", self.table, self.name)
@@ -104,7 +104,7 @@ macro_rules! tables {
         pub(super) static TABLES: &[Table] = &[$(Table {
             name: stringify!($table),
             docs: &[$($table_doc),+],
-            keys: &[$(Key {
+            keys: &[$(ConfigKey {
                 table: stringify!($table),
                 name: stringify!($key),
                 docs: &[$($doc),+],

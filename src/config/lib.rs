@@ -68,7 +68,7 @@ pub use keys::{
     Agent, Budget, Config, Crawl, Dns, Exchange, Fetch, Frontier, Http, Identity, Links, Outage, Partition, Politeness,
     Proxy, Retry, Robots, SHARDS_MAX, Scope, Seeds, Store, Tls, Traps, Visited,
 };
-use keys::{Key, TABLES};
+use keys::{ConfigKey, TABLES};
 use kind::Kind;
 pub use nearest::nearest;
 pub use network::read as read_network;
@@ -321,7 +321,7 @@ impl Proxy {
 }
 
 /// The key of a path, and the fixed name that follows `dns.hosts.`, if any.
-fn find(path: &str) -> Option<(&'static Key, Option<&str>)> {
+fn find(path: &str) -> Option<(&'static ConfigKey, Option<&str>)> {
     let (table, rest) = path.split_once('.')?;
     let mut keys = TABLES.iter().filter(|known| known.name == table).flat_map(|table| table.keys);
     keys.find_map(|key| match rest.strip_prefix(key.name)? {
@@ -334,7 +334,7 @@ fn find(path: &str) -> Option<(&'static Key, Option<&str>)> {
 }
 
 fn unknown_path(path: &str) -> String {
-    let paths: Vec<String> = TABLES.iter().flat_map(|table| table.keys).map(Key::path).collect();
+    let paths: Vec<String> = TABLES.iter().flat_map(|table| table.keys).map(ConfigKey::path).collect();
     let word = path.rsplit('.').next().unwrap_or(path);
     match nearest(path, paths.iter().map(String::as_str)) {
         Some(near) => format!("unknown key (did you mean {near}?)"),

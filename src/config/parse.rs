@@ -18,7 +18,7 @@ use toml_edit::{Document, Item, TableLike};
 
 use super::check::Clash;
 use super::error::ConfigError;
-use super::keys::{Config, Key, TABLES, Table};
+use super::keys::{Config, ConfigKey, TABLES, Table};
 use super::nearest::nearest;
 
 /// The file format version that this program reads.
@@ -158,7 +158,7 @@ impl Reader<'_> {
         }
     }
 
-    fn value(&mut self, key: &Key, item: &Item, key_span: Option<Range<usize>>) {
+    fn value(&mut self, key: &ConfigKey, item: &Item, key_span: Option<Range<usize>>) {
         let path = key.path();
         let span = item.span().or(key_span);
         match key.kind.read(item) {
@@ -232,7 +232,7 @@ pub(super) fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'
     if let Some(near) = nearest(name, known.clone()) {
         return format!("unknown {what} (did you mean {near:?}?)");
     }
-    let namesakes = TABLES.iter().flat_map(|table| table.keys).filter(|key| key.name == word).map(Key::path);
+    let namesakes = TABLES.iter().flat_map(|table| table.keys).filter(|key| key.name == word).map(ConfigKey::path);
     let namesakes: Vec<String> = namesakes.collect();
     if !namesakes.is_empty() {
         return format!("unknown {what} (did you mean {}?)", namesakes.join(" or "));

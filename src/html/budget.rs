@@ -16,13 +16,13 @@ pub struct Budget {
     /// Links and bytes of a sitemap.
     of_sitemap: (usize, usize),
     /// Names of the limits on links and bytes, now and for a sitemap.
-    names: (Names, Names),
+    names: (LimitNames, LimitNames),
     /// The limit that the first dropped reference exceeded.
     exceeded: Option<&'static str>,
 }
 
 /// The names of two limits, on links and on bytes.
-type Names = (&'static str, &'static str);
+type LimitNames = (&'static str, &'static str);
 
 /// Limits on what is taken from a document.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

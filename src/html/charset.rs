@@ -97,7 +97,7 @@ fn prescan(head: &[u8]) -> Option<&'static Encoding> {
         } else if tag_letter(rest) {
             let end = rest.iter().position(|byte| is_space(*byte) || *byte == b'>')?;
             rest = rest.get(end..)?;
-            while let Next::Attribute { .. } = next_attribute(&mut rest) {}
+            while let NextAttribute::Attribute { .. } = next_attribute(&mut rest) {}
         } else if matches!(rest.get(1)?, b'!' | b'/' | b'?') {
             rest = rest.get(memchr::memchr(b'>', rest)?..)?;
         }
@@ -123,7 +123,7 @@ fn tag_letter(tag: &[u8]) -> bool {
 fn meta_encoding(rest: &mut &[u8]) -> Option<&'static Encoding> {
     let (mut pragma, mut need_pragma, mut charset) = (None, None, None);
     let mut content_seen = false;
-    while let Next::Attribute { name, value } = next_attribute(rest) {
+    while let NextAttribute::Attribute { name, value } = next_attribute(rest) {
         if name.eq_ignore_ascii_case(b"http-equiv") {
             pragma = pragma.or(Some(value.eq_ignore_ascii_case(b"content-type")));
         } else if name.eq_ignore_ascii_case(b"content") && !content_seen {
@@ -181,28 +181,28 @@ fn content_encoding(content: &[u8]) -> Option<&'static Encoding> {
     }
 }
 
-enum Next<'a> {
+enum NextAttribute<'a> {
     Attribute { name: &'a [u8], value: &'a [u8] },
     None,
 }
 
 /// "Get an attribute": at `>` or the end there is none, and the position stays there.
-fn next_attribute<'a>(rest: &mut &'a [u8]) -> Next<'a> {
+fn next_attribute<'a>(rest: &mut &'a [u8]) -> NextAttribute<'a> {
     let start = rest.iter().position(|byte| !is_space(*byte) && *byte != b'/').unwrap_or(rest.len());
     *rest = rest.get(start..).unwrap_or_default();
     if matches!(rest.first(), None | Some(b'>')) {
-        return Next::None;
+        return NextAttribute::None;
     }
     let more = rest.iter().skip(1).position(|byte| is_space(*byte) || matches!(byte, b'/' | b'>' | b'='));
     // A name that runs to the end of the 1,024 bytes is no attribute.
     let Some((name, after)) = more.and_then(|more| rest.split_at_checked(more + 1)) else {
         *rest = &[];
-        return Next::None;
+        return NextAttribute::None;
     };
     *rest = after;
     let after = trim_start(after);
     let Some(value) = after.strip_prefix(b"=") else {
-        return Next::Attribute { name, value: b"" };
+        return NextAttribute::Attribute { name, value: b"" };
     };
     let value = trim_start(value);
     let split = match value.split_first() {
@@ -213,7 +213,7 @@ fn next_attribute<'a>(rest: &mut &'a [u8]) -> Next<'a> {
     };
     let (value, behind) = split.unwrap_or_default();
     *rest = behind;
-    if split.is_some() { Next::Attribute { name, value } } else { Next::None }
+    if split.is_some() { NextAttribute::Attribute { name, value } } else { NextAttribute::None }
 }
 
 fn trim_start(bytes: &[u8]) -> &[u8] {

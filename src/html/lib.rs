@@ -85,7 +85,7 @@ pub struct Page<'a> {
 
 /// A crawlable link.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Found<'a> {
+pub struct FoundLink<'a> {
     /// Where in the page.
     pub kind: Kind,
     /// For `Kind::Link` the token of `rel` in lower case, else empty.
@@ -181,7 +181,7 @@ impl Summary {
 /// Finds the crawlable links of `page` in document order, duplicates included, and passes as many as `budget` admits
 /// to `out`. `out` returns whether a URL is new to it, and takes no new one if there is no room: such links are
 /// dropped.
-pub fn scan(page: &Page, kinds: &Kinds, budget: &mut Budget, out: &mut dyn FnMut(Found) -> bool) -> Summary {
+pub fn scan(page: &Page, kinds: &Kinds, budget: &mut Budget, out: &mut dyn FnMut(FoundLink) -> bool) -> Summary {
     // One allocation for all of them.
     let mut url = page.url.clone();
     let mut counts = Counts::default();
@@ -194,7 +194,7 @@ pub fn scan(page: &Page, kinds: &Kinds, budget: &mut Budget, out: &mut dyn FnMut
             }
             match reference.base.resolve_into(reference.text, reference.encoding, &mut url) {
                 Ok(_) => {
-                    let is_new = out(Found {
+                    let is_new = out(FoundLink {
                         kind: reference.kind,
                         rel: reference.rel,
                         url: &url,

@@ -31,14 +31,14 @@ pub(super) struct BadChunk;
 /// The decoder.
 #[derive(Debug)]
 pub(super) struct Chunked {
-    state: State,
+    state: ChunkedState,
     /// Framing bytes beyond the allowance.
     overhead: u64,
     trailer_bytes_left: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum State {
+enum ChunkedState {
     /// In the digits of a size; how many there were.
     Size {
         size: u64,
@@ -83,17 +83,17 @@ const OVERHEAD_BYTES_MAX: u64 = 16 << 10;
 impl Chunked {
     /// At the start of a body; trailers may have `trailer_bytes_max` bytes.
     pub(super) fn new(trailer_bytes_max: usize) -> Chunked {
-        Chunked { state: State::START, overhead: 0, trailer_bytes_left: trailer_bytes_max }
+        Chunked { state: ChunkedState::START, overhead: 0, trailer_bytes_left: trailer_bytes_max }
     }
 
     /// Advances `input` to the next data, and takes at most `room` bytes of it.
     pub(super) fn next<'a>(&mut self, input: &mut &'a [u8], room: usize) -> Result<Chunk<'a>, BadChunk> {
         loop {
-            if let State::Done = self.state {
+            if let ChunkedState::Done = self.state {
                 return Ok(Chunk::End);
             }
             let Some((byte, rest)) = input.split_first() else { return Ok(Chunk::More) };
-            if let State::Data { left } = self.state {
+            if let ChunkedState::Data { left } = self.state {
                 if room == 0 {
                     return Ok(Chunk::Full);
                 }
@@ -101,7 +101,7 @@ impl Chunked {
                 let (data, rest) = input.split_at_checked(wanted).unwrap_or((input, &[]));
                 *input = rest;
                 let left = left.saturating_sub(data.len() as u64);
-                self.state = if left == 0 { State::DataEnd } else { State::Data { left } };
+                self.state = if left == 0 { ChunkedState::DataEnd } else { ChunkedState::Data { left } };
                 return Ok(Chunk::Data(data));
             }
             *input = rest;
@@ -110,61 +110,67 @@ impl Chunked {
     }
 
     /// One byte of framing.
-    fn step(&mut self, byte: u8) -> Result<State, BadChunk> {
+    fn step(&mut self, byte: u8) -> Result<ChunkedState, BadChunk> {
         self.overhead += 1;
         if self.overhead > OVERHEAD_BYTES_MAX {
             return Err(BadChunk);
         }
         Ok(match (self.state, byte) {
-            (State::Size { size, .. }, _) if byte.is_ascii_hexdigit() => {
+            (ChunkedState::Size { size, .. }, _) if byte.is_ascii_hexdigit() => {
                 let digit = u64::from((byte as char).to_digit(16).unwrap_or(0));
                 let size = size.checked_mul(16).and_then(|size| size.checked_add(digit));
-                State::Size { size: size.filter(|size| *size <= SIZE_MAX).ok_or(BadChunk)?, digits: true }
+                ChunkedState::Size { size: size.filter(|size| *size <= SIZE_MAX).ok_or(BadChunk)?, digits: true }
             }
-            (State::Size { size, digits: true } | State::Blank { size }, b' ' | b'\t') => State::Blank { size },
-            (State::Size { size, digits: true } | State::Blank { size }, b';') => State::Extension { size },
-            (State::Size { size, digits: true } | State::Blank { size }, b'\r') => State::SizeCr { size },
+            (ChunkedState::Size { size, digits: true } | ChunkedState::Blank { size }, b' ' | b'\t') => {
+                ChunkedState::Blank { size }
+            }
+            (ChunkedState::Size { size, digits: true } | ChunkedState::Blank { size }, b';') => {
+                ChunkedState::Extension { size }
+            }
+            (ChunkedState::Size { size, digits: true } | ChunkedState::Blank { size }, b'\r') => {
+                ChunkedState::SizeCr { size }
+            }
             (
-                State::Size { size, digits: true }
-                | State::Blank { size }
-                | State::SizeCr { size }
-                | State::Extension { size },
+                ChunkedState::Size { size, digits: true }
+                | ChunkedState::Blank { size }
+                | ChunkedState::SizeCr { size }
+                | ChunkedState::Extension { size },
                 b'\n',
             ) => self.size_read(size),
-            (State::Extension { size }, _) => State::Extension { size },
-            (State::DataEnd, b'\r') => State::DataCr,
-            (State::DataEnd | State::DataCr, b'\n') => State::START,
-            (State::TrailerStart { .. }, b'\n') => State::Done,
-            (State::TrailerStart { .. } | State::Trailer, _) => self.trailer_byte(byte)?,
+            (ChunkedState::Extension { size }, _) => ChunkedState::Extension { size },
+            (ChunkedState::DataEnd, b'\r') => ChunkedState::DataCr,
+            (ChunkedState::DataEnd | ChunkedState::DataCr, b'\n') => ChunkedState::START,
+            (ChunkedState::TrailerStart { .. }, b'\n') => ChunkedState::Done,
+            (ChunkedState::TrailerStart { .. } | ChunkedState::Trailer, _) => self.trailer_byte(byte)?,
             _ => return Err(BadChunk),
         })
     }
 
-    fn size_read(&mut self, size: u64) -> State {
+    fn size_read(&mut self, size: u64) -> ChunkedState {
         if size == 0 {
             // Trailers have a limit of their own.
             self.overhead = 0;
-            return State::TrailerStart { cr: false };
+            return ChunkedState::TrailerStart { cr: false };
         }
         // Also counts the data's own line end, which is yet to come.
         self.overhead = self.overhead.saturating_sub(size.saturating_mul(2).saturating_add(CHUNK_OVERHEAD_BYTES));
-        State::Data { left: size }
+        ChunkedState::Data { left: size }
     }
 
-    fn trailer_byte(&mut self, byte: u8) -> Result<State, BadChunk> {
+    fn trailer_byte(&mut self, byte: u8) -> Result<ChunkedState, BadChunk> {
         self.overhead = 0;
         self.trailer_bytes_left = self.trailer_bytes_left.checked_sub(1).ok_or(BadChunk)?;
         match (self.state, byte) {
             (_, 0) => Err(BadChunk),
-            (State::TrailerStart { cr: false }, b'\r') => Ok(State::TrailerStart { cr: true }),
-            (_, b'\n') => Ok(State::TrailerStart { cr: false }),
-            _ => Ok(State::Trailer),
+            (ChunkedState::TrailerStart { cr: false }, b'\r') => Ok(ChunkedState::TrailerStart { cr: true }),
+            (_, b'\n') => Ok(ChunkedState::TrailerStart { cr: false }),
+            _ => Ok(ChunkedState::Trailer),
         }
     }
 }
 
-impl State {
-    const START: State = State::Size { size: 0, digits: false };
+impl ChunkedState {
+    const START: ChunkedState = ChunkedState::Size { size: 0, digits: false };
 }
 
 #[cfg(test)]

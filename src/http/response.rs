@@ -138,7 +138,7 @@ pub enum Progress {
 pub struct ResponseReader {
     method: Method,
     limits: Limits,
-    state: State,
+    state: ReaderState,
     gathering: HeadBuffer,
     interim_bytes: usize,
     interim_count: usize,
@@ -160,7 +160,7 @@ struct FinalHead {
     has_bad_length: bool,
 }
 
-enum State {
+enum ReaderState {
     Head,
     Length { left: u64 },
     Chunked(Chunked),
@@ -183,7 +183,7 @@ impl ResponseReader {
         ResponseReader {
             method,
             limits,
-            state: State::Head,
+            state: ReaderState::Head,
             gathering: HeadBuffer::default(),
             interim_bytes: 0,
             interim_count: 0,
@@ -204,8 +204,8 @@ impl ResponseReader {
         let mut rest = bytes;
         loop {
             match &self.state {
-                State::Failed(error) => return Err(*error),
-                State::Done => {
+                ReaderState::Failed(error) => return Err(*error),
+                ReaderState::Done => {
                     self.spent |= !rest.is_empty();
                     return Ok(Progress::Done);
                 }
@@ -214,7 +214,7 @@ impl ResponseReader {
             }
             let before = rest.len();
             if let Err(error) = self.step(&mut rest) {
-                self.state = State::Failed(error);
+                self.state = ReaderState::Failed(error);
             }
             self.wire_bytes += (before - rest.len()) as u64;
         }
@@ -225,14 +225,14 @@ impl ResponseReader {
     pub fn end_of_stream(&mut self) -> Result<Progress, HttpError> {
         self.spent = true;
         match &self.state {
-            State::Failed(error) => return Err(*error),
-            State::Head => {
+            ReaderState::Failed(error) => return Err(*error),
+            ReaderState::Head => {
                 let error = self.gathering.ended();
-                self.state = State::Failed(error);
+                self.state = ReaderState::Failed(error);
                 return Err(error);
             }
-            State::Length { .. } | State::Chunked(_) => self.stop(Some(Truncated::Disconnect)),
-            State::Close | State::Done => self.stop(None),
+            ReaderState::Length { .. } | ReaderState::Chunked(_) => self.stop(Some(Truncated::Disconnect)),
+            ReaderState::Close | ReaderState::Done => self.stop(None),
         }
         Ok(Progress::Done)
     }
@@ -240,14 +240,14 @@ impl ResponseReader {
     /// The hands stop here (deadline, reset): received data is kept and marked. Without a head, or if the response is
     /// already complete, nothing changes.
     pub fn cut(&mut self, why: Truncated) {
-        if self.has_head() && !matches!(self.state, State::Done) {
+        if self.has_head() && !matches!(self.state, ReaderState::Done) {
             self.stop(Some(why));
         }
     }
 
     /// Whether the final response's head is complete and readable.
     pub fn has_head(&self) -> bool {
-        self.head.is_some() && !matches!(self.state, State::Failed(_))
+        self.head.is_some() && !matches!(self.state, ReaderState::Failed(_))
     }
 
     /// The final response's status, once its head is complete and readable.
@@ -260,10 +260,10 @@ impl ResponseReader {
     pub fn memory_after(&self, more: usize) -> usize {
         let head = self.head.as_ref().map_or(self.gathering.len(), |head| head.head_bytes.len());
         let more = match self.state {
-            State::Head => more.min(RESERVE_BYTES_MAX),
-            State::Length { left } => more.min(usize::try_from(left).unwrap_or(usize::MAX)),
-            State::Chunked(_) | State::Close => more,
-            State::Done | State::Failed(_) => 0,
+            ReaderState::Head => more.min(RESERVE_BYTES_MAX),
+            ReaderState::Length { left } => more.min(usize::try_from(left).unwrap_or(usize::MAX)),
+            ReaderState::Chunked(_) | ReaderState::Close => more,
+            ReaderState::Done | ReaderState::Failed(_) => 0,
         };
         let needed = self.body.len().saturating_add(more);
         let body = if needed > self.body.capacity() { needed.max(self.doubled()) } else { self.body.capacity() };
@@ -324,7 +324,7 @@ impl ResponseReader {
     fn step(&mut self, rest: &mut &[u8]) -> Result<(), HttpError> {
         let room = self.limits.body_wire_bytes_max.saturating_sub(self.body.len());
         match &mut self.state {
-            State::Head => {
+            ReaderState::Head => {
                 let bytes_max = self.limits.header_bytes_max.saturating_sub(self.interim_bytes);
                 if self.gathering.take(rest, bytes_max)? {
                     // The junk may belong to another message: the connection is not reused.
@@ -333,7 +333,7 @@ impl ResponseReader {
                     self.head_complete(head_bytes, rest.len())?;
                 }
             }
-            State::Length { left } => {
+            ReaderState::Length { left } => {
                 let wanted = rest.len().min(room).min(usize::try_from(*left).unwrap_or(usize::MAX));
                 let (data, after) = rest.split_at_checked(wanted).unwrap_or((rest, &[]));
                 *rest = after;
@@ -342,7 +342,7 @@ impl ResponseReader {
                 self.append(data);
                 self.stop_at_length(left);
             }
-            State::Chunked(decoder) => match decoder.next(rest, room) {
+            ReaderState::Chunked(decoder) => match decoder.next(rest, room) {
                 Ok(Chunk::Data(data)) => self.append(data),
                 Ok(Chunk::More) => {}
                 Ok(Chunk::End) => self.stop(None),
@@ -350,7 +350,7 @@ impl ResponseReader {
                 Err(_) if self.body.is_empty() => return Err(HttpError::Chunk),
                 Err(_) => self.stop(Some(Truncated::Unspecified)),
             },
-            State::Close => {
+            ReaderState::Close => {
                 let (data, after) = rest.split_at_checked(rest.len().min(room)).unwrap_or((rest, &[]));
                 *rest = after;
                 self.append(data);
@@ -358,7 +358,7 @@ impl ResponseReader {
                     self.stop(Some(Truncated::Length));
                 }
             }
-            State::Done | State::Failed(_) => {}
+            ReaderState::Done | ReaderState::Failed(_) => {}
         }
         Ok(())
     }
@@ -393,11 +393,11 @@ impl ResponseReader {
                 let announced = usize::try_from(left).unwrap_or(usize::MAX);
                 let backed = more_bytes.saturating_mul(RESERVE_RATIO).clamp(RESERVE_BYTES_MIN, RESERVE_BYTES_MAX);
                 self.body.reserve_exact(announced.min(backed).min(self.limits.body_wire_bytes_max));
-                self.state = State::Length { left };
+                self.state = ReaderState::Length { left };
                 self.stop_at_length(left);
             }
-            Extent::Chunks => self.state = State::Chunked(Chunked::new(self.limits.header_bytes_max)),
-            Extent::Close => self.state = State::Close,
+            Extent::Chunks => self.state = ReaderState::Chunked(Chunked::new(self.limits.header_bytes_max)),
+            Extent::Close => self.state = ReaderState::Close,
         }
         Ok(())
     }
@@ -411,7 +411,7 @@ impl ResponseReader {
     }
 
     fn stop(&mut self, truncated: Option<Truncated>) {
-        self.state = State::Done;
+        self.state = ReaderState::Done;
         self.truncated = self.truncated.or(truncated);
     }
 

@@ -32,10 +32,10 @@ const COUNT_MIN: usize = 4;
 /// A bounded pool of blocks of equal size. Cheap to clone; belongs to one thread.
 #[derive(Clone)]
 pub struct BufferPool {
-    shared: Rc<Shared>,
+    shared: Rc<PoolInner>,
 }
 
-struct Shared {
+struct PoolInner {
     group: Group,
     block_bytes: u32,
     count_max: usize,
@@ -59,7 +59,7 @@ impl BufferPool {
         let number = NEXT_GROUP.with(|next| next.replace(next.get().wrapping_add(1)));
         let count_max = u16::try_from(count_max).unwrap_or(u16::MAX).clamp(1, ENTRIES_MAX);
         let pool = BufferPool {
-            shared: Rc::new(Shared {
+            shared: Rc::new(PoolInner {
                 group: Group::new(&ring, number, count_max)?,
                 block_bytes: u32::try_from(bytes).unwrap_or(u32::MAX).clamp(1, BLOCK_BYTES_MAX),
                 count_max: usize::from(count_max),
@@ -150,7 +150,7 @@ impl BufferPool {
     }
 }
 
-impl Shared {
+impl PoolInner {
     /// The kernel has one block more: wakes the longest waiter, if there is one.
     fn one_more(&self) {
         let next = self.waiting.borrow_mut().pop_front();
@@ -168,7 +168,7 @@ impl Shared {
 }
 
 /// While any receive waits: asks for blocks back, and lets some waiters try.
-async fn watch(shared: Weak<Shared>) {
+async fn watch(shared: Weak<PoolInner>) {
     loop {
         sleep_until(now() + RETRY).await;
         let Some(shared) = shared.upgrade() else { return };
@@ -198,7 +198,7 @@ pub struct Buffer {
     block: Box<[u8]>,
     filled: usize,
     number: u16,
-    home: Rc<Shared>,
+    home: Rc<PoolInner>,
 }
 
 impl Buffer {

@@ -28,11 +28,11 @@ const AGAIN: Duration = Duration::from_millis(100);
 /// All deadlines of a shard. Cheap to clone.
 #[derive(Clone)]
 pub struct Deadlines {
-    shared: Rc<Shared>,
+    shared: Rc<DeadlinesInner>,
 }
 
 #[derive(Default)]
-struct Shared {
+struct DeadlinesInner {
     due: RefCell<Due>,
     /// By slot.
     targets: RefCell<Vec<Target>>,
@@ -109,7 +109,7 @@ impl Deadlines {
 
 /// One deadline; gone when dropped.
 pub struct Guard {
-    shared: Rc<Shared>,
+    shared: Rc<DeadlinesInner>,
     slot: usize,
 }
 
@@ -146,7 +146,7 @@ impl Drop for Guard {
     }
 }
 
-async fn tick(shared: Weak<Shared>, alarm: Rc<Alarm>) {
+async fn tick(shared: Weak<DeadlinesInner>, alarm: Rc<Alarm>) {
     loop {
         alarm.wait().await;
         let Some(shared) = shared.upgrade() else { return };
@@ -313,7 +313,7 @@ mod tests {
 
     /// A peer that keeps sending, and one that is silent; a deadline that is moved afterwards stays expired.
     #[test]
-    fn all_end_at_once_when_nobody_wants_them() {
+    fn all_end_at_once_when_none_is_wanted() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("bind");
         let addr = listener.local_addr().expect("address");
         Runtime::new(8).expect("io_uring").block_on(async {

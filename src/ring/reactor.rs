@@ -270,7 +270,7 @@ mod tests {
 
     /// Waiting for a silent name server costs nothing, and a late answer is still seen.
     #[test]
-    fn nobody_has_a_turn_while_a_socket_of_others_waits() {
+    fn no_task_has_a_turn_while_a_socket_of_others_waits() {
         for (single_issuer, defer) in [(true, true), (true, false), (false, false)] {
             let driver = Driver::with(1_024, single_issuer, defer).expect("io_uring");
             Runtime::over(driver).expect("a runtime").block_on(async {

@@ -27,18 +27,18 @@ use super::{Buffer, BufferPool, runtime};
 
 /// What a receive holds until its completion.
 #[derive(Clone)]
-struct Held {
+struct PendingReceive {
     pool: BufferPool,
     fd: Rc<OwnedFd>,
 }
 
-impl Held {
+impl PendingReceive {
     fn block(&self, completion: Completion) -> Option<Buffer> {
         self.pool.picked(completion.block?, usize::try_from(completion.result).unwrap_or(0))
     }
 }
 
-impl Leftover for Held {
+impl Leftover for PendingReceive {
     fn completed(&self, completion: Completion) {
         drop(self.block(completion));
     }
@@ -52,7 +52,7 @@ pub struct Receive {
     id: Option<OpId>,
     /// Whether to check for the end.
     suspects: bool,
-    held: Held,
+    held: PendingReceive,
 }
 
 impl Receive {
@@ -68,7 +68,7 @@ impl Receive {
             }
         };
         let id = driver.submit(entry);
-        Receive { driver, id: Some(id), suspects: false, held: Held { pool: pool.clone(), fd: fd.clone() } }
+        Receive { driver, id: Some(id), suspects: false, held: PendingReceive { pool: pool.clone(), fd: fd.clone() } }
     }
 
     /// Whether nothing has arrived yet, not even the end. For an idle connection: whether it may be used for another

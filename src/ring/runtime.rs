@@ -53,13 +53,13 @@ pub enum RingError {
 /// One shard's runtime. Made, used and dropped by one thread.
 pub struct Runtime {
     inner: ManuallyDrop<tokio_uring::Runtime>,
-    shared: Rc<Shared>,
+    shared: Rc<RuntimeContext>,
     is_pumped: Cell<bool>,
     is_restricted: bool,
 }
 
 /// What tasks can reach of their runtime.
-pub(super) struct Shared {
+pub(super) struct RuntimeContext {
     driver: Rc<Driver>,
     root: RefCell<Option<Arc<Root>>>,
     /// Why the reactor has stopped, which only a bug can cause.
@@ -68,7 +68,7 @@ pub(super) struct Shared {
     panicked: RefCell<Option<String>>,
 }
 
-impl Shared {
+impl RuntimeContext {
     /// The root that wakes the same as `waker`.
     fn root(&self, waker: &Waker) -> Arc<Root> {
         let mut root = self.root.borrow_mut();
@@ -110,7 +110,7 @@ impl Runtime {
         // Its own ring is not used.
         let Made { ring: inner, is_restricted } = restrictions::make_runtime().map_err(explain)?;
         let is_restricted = is_restricted && driver.is_restricted();
-        let shared = Shared {
+        let shared = RuntimeContext {
             driver: Rc::new(driver),
             root: RefCell::default(),
             failed: Cell::default(),
@@ -184,7 +184,7 @@ impl Drop for Runtime {
 }
 
 /// The reactor; whatever ends it, the root is notified.
-async fn pumped(shared: Rc<Shared>) {
+async fn pumped(shared: Rc<RuntimeContext>) {
     let mut reactor = pin!(reactor::run(shared.driver.clone(), || shared.is_root_due()));
     let why = poll_fn(|context| match caught(|| reactor.as_mut().poll(context)) {
         Ok(Poll::Pending) => Poll::Pending,
@@ -209,7 +209,7 @@ pub(super) fn is_running() -> bool {
 }
 
 /// The runtime that is running on this thread.
-pub(super) fn current() -> Option<Rc<Shared>> {
+pub(super) fn current() -> Option<Rc<RuntimeContext>> {
     RUNNING.with_borrow(Clone::clone)
 }
 
@@ -219,7 +219,7 @@ pub(super) fn driver() -> Option<Rc<Driver>> {
 }
 
 thread_local! {
-    static RUNNING: RefCell<Option<Rc<Shared>>> = const { RefCell::new(None) };
+    static RUNNING: RefCell<Option<Rc<RuntimeContext>>> = const { RefCell::new(None) };
 }
 
 fn explain(error: io::Error) -> RingError {

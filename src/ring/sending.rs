@@ -28,13 +28,13 @@ const SHORT_BYTES: usize = 2 << 10;
 /// A send in flight.
 pub struct Sending {
     driver: Rc<Driver>,
-    state: State,
+    state: SendState,
     bytes: Vec<u8>,
     fd: Rc<OwnedFd>,
 }
 
 #[derive(Clone, Copy)]
-enum State {
+enum SendState {
     /// A short message that has been submitted.
     Silent(OpId),
     /// Waiting for room in the buffer.
@@ -47,7 +47,7 @@ impl Sending {
     /// Only inside a runtime.
     pub(super) fn new(fd: &Rc<OwnedFd>, bytes: Vec<u8>) -> Sending {
         let driver = runtime::driver().expect("a send outside a runtime");
-        let mut sending = Sending { driver, state: State::Ended(None), bytes, fd: fd.clone() };
+        let mut sending = Sending { driver, state: SendState::Ended(None), bytes, fd: fd.clone() };
         sending.submit(sending.bytes.len() <= SHORT_BYTES);
         sending
     }
@@ -57,8 +57,8 @@ impl Sending {
         let entry = opcode::Send::new(types::Fd(self.fd.as_raw_fd()), self.bytes.as_ptr(), count);
         let flags = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
         self.state = match silent {
-            true => State::Silent(self.driver.submit_silent(entry.flags(flags | libc::MSG_DONTWAIT).build())),
-            false => State::Waiting(self.driver.submit(entry.flags(flags).build())),
+            true => SendState::Silent(self.driver.submit_silent(entry.flags(flags | libc::MSG_DONTWAIT).build())),
+            false => SendState::Waiting(self.driver.submit(entry.flags(flags).build())),
         };
     }
 
@@ -66,7 +66,7 @@ impl Sending {
     fn said(&mut self, result: i32) {
         match result {
             NO_ROOM => self.submit(false),
-            _ => self.state = State::Ended(Some(result)),
+            _ => self.state = SendState::Ended(Some(result)),
         }
     }
 
@@ -79,7 +79,7 @@ impl Sending {
     /// The bytes to be sent; a copy while it is in flight.
     pub fn into_bytes(mut self) -> Vec<u8> {
         match self.state {
-            State::Ended(_) => std::mem::take(&mut self.bytes),
+            SendState::Ended(_) => std::mem::take(&mut self.bytes),
             _ => self.bytes.clone(),
         }
     }
@@ -87,17 +87,17 @@ impl Sending {
     /// Must be called whenever the answer is polled for: resubmits a message that found no room, and returns whether
     /// the send failed. Success wakes no task.
     pub(super) fn attend(&mut self, context: &Context<'_>) -> bool {
-        if let State::Silent(id) = self.state
+        if let SendState::Silent(id) = self.state
             && let Poll::Ready((completion, _)) = self.driver.poll_failure(id, context)
         {
             self.said(completion.result);
         }
-        if let State::Waiting(id) = self.state
+        if let SendState::Waiting(id) = self.state
             && let Poll::Ready((completion, _)) = self.driver.poll_failure(id, context)
         {
-            self.state = State::Ended(Some(completion.result));
+            self.state = SendState::Ended(Some(completion.result));
         }
-        matches!(self.state, State::Ended(Some(result)) if result < 0)
+        matches!(self.state, SendState::Ended(Some(result)) if result < 0)
     }
 }
 
@@ -108,20 +108,20 @@ impl Future for Sending {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             match self.state {
-                State::Ended(None) => return Poll::Pending,
-                State::Ended(Some(result)) => {
-                    self.state = State::Ended(None);
+                SendState::Ended(None) => return Poll::Pending,
+                SendState::Ended(Some(result)) => {
+                    self.state = SendState::Ended(None);
                     return Poll::Ready(match usize::try_from(result) {
                         Ok(sent) if result == DONE || sent == self.bytes.len() => Ok(()),
                         Ok(_) => Err(io::ErrorKind::WriteZero.into()),
                         Err(_) => Err(io::Error::from_raw_os_error(result.saturating_neg())),
                     });
                 }
-                State::Silent(id) | State::Waiting(id) => {
+                SendState::Silent(id) | SendState::Waiting(id) => {
                     let Poll::Ready((completion, _)) = self.driver.poll(id, context) else { return Poll::Pending };
                     match self.state {
-                        State::Silent(_) => self.said(completion.result),
-                        _ => self.state = State::Ended(Some(completion.result)),
+                        SendState::Silent(_) => self.said(completion.result),
+                        _ => self.state = SendState::Ended(Some(completion.result)),
                     }
                 }
             }
@@ -131,7 +131,7 @@ impl Future for Sending {
 
 impl Drop for Sending {
     fn drop(&mut self) {
-        if let State::Silent(id) | State::Waiting(id) = self.state {
+        if let SendState::Silent(id) | SendState::Waiting(id) = self.state {
             self.driver.cancel(id);
             self.driver.leave(id, Rc::new(Kept((std::mem::take(&mut self.bytes), self.fd.clone()))));
         }

@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_asks_for_goes_to_what_was_left() {
+    fn what_no_future_asks_for_goes_to_what_was_left() {
         let mut slots = Slots::default();
         let (id, seen) = (slots.take(), Rc::new(Seen::default()));
         complete(&mut slots, id, 1, true);

@@ -23,20 +23,20 @@ use super::op;
 /// The other threads' side; made before the shard's thread starts.
 #[derive(Clone, Debug)]
 pub struct Waker {
-    shared: Arc<Shared>,
+    shared: Arc<WakeCell>,
 }
 
 /// The shard's side: one per waker, on the shard's own thread.
 pub struct WakeListener {
-    shared: Arc<Shared>,
+    shared: Arc<WakeCell>,
     /// The read in flight. It outlives a dropped `wait`: two reads would steal from each other.
     read: RefCell<Option<op::Op<Read>>>,
 }
 
-type Read = (Box<[u8; 8]>, Arc<Shared>);
+type Read = (Box<[u8; 8]>, Arc<WakeCell>);
 
 #[derive(Debug)]
-struct Shared {
+struct WakeCell {
     fd: OwnedFd,
     pending: AtomicBool,
 }
@@ -52,7 +52,7 @@ impl Waker {
             }
             OwnedFd::from_raw_fd(fd)
         };
-        Ok(Waker { shared: Arc::new(Shared { fd, pending: AtomicBool::new(false) }) })
+        Ok(Waker { shared: Arc::new(WakeCell { fd, pending: AtomicBool::new(false) }) })
     }
 
     /// Wakes the shard, from any thread and without blocking. The shard then sees what was posted before.

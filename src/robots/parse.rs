@@ -28,7 +28,7 @@ pub(super) fn parse(body: &[u8], agent_token: &str, bytes_max: usize) -> Rules {
     let mut parser = Parser::default();
     for line in lines(whole_lines(body, bytes_max)) {
         if let Some((key, value)) = key_and_value(line) {
-            parser.take(Key::of(key), value, agent_token);
+            parser.take(RobotsKey::of(key), value, agent_token);
         }
     }
     let mut group = if parser.specific_ever { parser.specific } else { parser.global };
@@ -56,31 +56,31 @@ struct Parser {
 }
 
 impl Parser {
-    fn take(&mut self, key: Key, value: &[u8], agent_token: &str) {
+    fn take(&mut self, key: RobotsKey, value: &[u8], agent_token: &str) {
         match key {
-            Key::UserAgent => self.take_agent(value, agent_token),
-            Key::Allow | Key::Disallow => {
+            RobotsKey::UserAgent => self.take_agent(value, agent_token),
+            RobotsKey::Allow | RobotsKey::Disallow => {
                 if let Some(group) = self.group() {
-                    group.add(value, key == Key::Allow);
+                    group.add(value, key == RobotsKey::Allow);
                     self.rule_seen = true;
                 }
             }
-            Key::CrawlDelay => {
+            RobotsKey::CrawlDelay => {
                 if let (Some(group), Some(delay)) = (self.group(), seconds(value)) {
                     group.crawl_delay.get_or_insert(delay);
                 }
             }
-            Key::Sitemap => {
+            RobotsKey::Sitemap => {
                 if !value.is_empty() && self.sitemaps.len() < SITEMAPS_MAX {
                     self.sitemaps.push(text_of_bytes(value).into());
                 }
             }
-            Key::ContentUsage | Key::ContentSignal => {
+            RobotsKey::ContentUsage | RobotsKey::ContentSignal => {
                 if let Some(group) = self.group() {
-                    group.usage.add(value, key == Key::ContentSignal);
+                    group.usage.add(value, key == RobotsKey::ContentSignal);
                 }
             }
-            Key::License => {
+            RobotsKey::License => {
                 let mut named = UsageLines::default();
                 named.license(value);
                 self.license = self.license.take().or_else(|| named.license.clone());
@@ -88,7 +88,7 @@ impl Parser {
                     group.usage.license = group.usage.license.take().or(named.license);
                 }
             }
-            Key::Other => {}
+            RobotsKey::Other => {}
         }
     }
 
@@ -223,7 +223,7 @@ fn is_space(byte: u8) -> bool {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Key {
+enum RobotsKey {
     UserAgent,
     Allow,
     Disallow,
@@ -235,20 +235,20 @@ enum Key {
     Other,
 }
 
-impl Key {
-    fn of(key: &[u8]) -> Key {
+impl RobotsKey {
+    fn of(key: &[u8]) -> RobotsKey {
         let begins = |name: &&str| key.get(..name.len()).is_some_and(|head| head.eq_ignore_ascii_case(name.as_bytes()));
-        let names: [(&[&str], Key); 8] = [
-            (&["user-agent", "useragent", "user agent"], Key::UserAgent),
-            (&["allow"], Key::Allow),
-            (&["disallow", "dissallow", "dissalow", "disalow", "diasllow", "disallaw"], Key::Disallow),
-            (&["crawl-delay", "crawldelay", "crawl delay"], Key::CrawlDelay),
-            (&["sitemap", "site-map"], Key::Sitemap),
-            (&["content-usage"], Key::ContentUsage),
-            (&["content-signal"], Key::ContentSignal),
-            (&["license"], Key::License),
+        let names: [(&[&str], RobotsKey); 8] = [
+            (&["user-agent", "useragent", "user agent"], RobotsKey::UserAgent),
+            (&["allow"], RobotsKey::Allow),
+            (&["disallow", "dissallow", "dissalow", "disalow", "diasllow", "disallaw"], RobotsKey::Disallow),
+            (&["crawl-delay", "crawldelay", "crawl delay"], RobotsKey::CrawlDelay),
+            (&["sitemap", "site-map"], RobotsKey::Sitemap),
+            (&["content-usage"], RobotsKey::ContentUsage),
+            (&["content-signal"], RobotsKey::ContentSignal),
+            (&["license"], RobotsKey::License),
         ];
-        names.iter().find(|(names, _)| names.iter().any(begins)).map_or(Key::Other, |(_, key)| *key)
+        names.iter().find(|(names, _)| names.iter().any(begins)).map_or(RobotsKey::Other, |(_, key)| *key)
     }
 }
 

@@ -30,7 +30,7 @@ pub struct UrlBatch {
 
 /// A URL, and how it was found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Found<'a> {
+pub struct FoundUrl<'a> {
     /// The page that links to it, if one is known.
     pub via: Option<&'a str>,
     /// The way from a seed, as the bits of `Hops`.
@@ -39,10 +39,10 @@ pub struct Found<'a> {
     pub url: &'a str,
 }
 
-impl<'a> Found<'a> {
+impl<'a> FoundUrl<'a> {
     /// A URL without a known linking page.
-    pub const fn unlinked(depth: u16, url: &'a str) -> Found<'a> {
-        Found { via: None, depth, url }
+    pub const fn unlinked(depth: u16, url: &'a str) -> FoundUrl<'a> {
+        FoundUrl { via: None, depth, url }
     }
 }
 
@@ -69,8 +69,8 @@ impl UrlBatch {
     }
 
     /// Adds one URL, and records the page that links to it unless the previous URL has the same page.
-    pub fn push_found(&mut self, found: Found<'_>) -> bool {
-        let Found { via, depth, url } = found;
+    pub fn push_found(&mut self, found: FoundUrl<'_>) -> bool {
+        let FoundUrl { via, depth, url } = found;
         let via = via.filter(|via| !via.is_empty() && via.len() <= VIA_BYTES_MAX);
         if via != self.last_via() {
             let at = self.bytes.len();
@@ -126,14 +126,14 @@ impl UrlBatch {
     }
 
     /// The URLs, in order, with the pages that link to them.
-    pub fn found(&self) -> impl Iterator<Item = Found<'_>> {
+    pub fn found(&self) -> impl Iterator<Item = FoundUrl<'_>> {
         let mut via = None;
         Entries { rest: &self.bytes }.filter_map(move |(depth, url)| {
             if depth == VIA {
                 via = Some(url).filter(|via| *via != NO_VIA);
                 return None;
             }
-            Some(Found { via, depth, url })
+            Some(FoundUrl { via, depth, url })
         })
     }
 
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn a_page_is_told_once_for_all_its_links_in_a_row() {
-        let found = |via: Option<&'static str>, url| Found { via, depth: 1, url };
+        let found = |via: Option<&'static str>, url| FoundUrl { via, depth: 1, url };
         let (page, long) = (Some("http://a.test/page"), "x".repeat(VIA_BYTES_MAX + 1));
         let all = [
             found(None, "http://seed.test/"),
@@ -289,7 +289,7 @@ mod tests {
         assert_eq!(on.as_bytes().len(), batch.as_bytes().len() + UrlBatch::entry_bytes("http://seed.test/4"));
         // A page with too long a URL is treated as missing, and without recorded pages a missing one costs nothing.
         let (mut none, mut plain) = (UrlBatch::new(), UrlBatch::new());
-        none.push_found(Found { via: Some(&long), depth: 3, url: "http://a.test/" });
+        none.push_found(FoundUrl { via: Some(&long), depth: 3, url: "http://a.test/" });
         plain.push(3, "http://a.test/");
         assert_eq!(none, plain);
     }

@@ -42,7 +42,7 @@ pub use absolute::Absolute;
 pub use address::{AddressClass, address_class, carried_v4};
 pub use bad_ports::is_bad_port;
 pub use base::{Base, Reach};
-pub use batch::{Found, UrlBatch, VIA, VIA_BYTES_MAX};
+pub use batch::{FoundUrl, UrlBatch, VIA, VIA_BYTES_MAX};
 pub use bytes::text_of_bytes;
 pub use hashed::HashedUrls;
 pub use idna::idna_bytes;

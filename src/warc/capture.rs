@@ -8,7 +8,7 @@
 //! payload (WARC 1.1 section 6.7.2). A record has one digest: of its payload if it has a body, otherwise of its
 //! block. Both would be two passes of SHA-256 over every page, a seventh of its whole cost; the frame's own checksum
 //! shows that the block is whole.
-//! Why [`Names`]: records name the segment they belong to, and a long page's records are made while the segment
+//! Why [`CaptureIds`]: records name the segment they belong to, and a long page's records are made while the segment
 //! grows.
 //!
 //! Invariants: `write` adds all frames of a capture or none; the same names give the same bytes.
@@ -78,7 +78,7 @@ pub struct Capture<'a> {
 
 /// The identifiers and references for a capture's records.
 #[derive(Clone, Debug)]
-pub struct Names {
+pub struct CaptureIds {
     /// The warcinfo record of their segment.
     pub(super) warcinfo: RecordId,
     /// Generates their own.
@@ -178,7 +178,7 @@ impl CaptureWriter {
     }
 
     /// The records of a capture.
-    pub fn records(&mut self, capture: &Capture<'_>, mut names: Names) -> Result<Records, StoreError> {
+    pub fn records(&mut self, capture: &Capture<'_>, mut names: CaptureIds) -> Result<Records, StoreError> {
         self.use_dictionary(&names.dictionary)?;
         let mut bytes = Vec::new();
         let mut own = names.ids.clone();

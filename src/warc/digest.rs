@@ -130,18 +130,18 @@ impl Hasher {
 }
 
 /// A digest that a record claims, while it is compared with the record's content.
-pub struct Claim {
+pub struct ClaimedDigest {
     hasher: Hasher,
     expected: Vec<u8>,
 }
 
-impl Claim {
+impl ClaimedDigest {
     /// Reads `ALGORITHM:VALUE`; `None` when the algorithm is unknown. A value that cannot be a digest of it never
     /// holds.
-    pub fn parse(label: &str) -> Option<Claim> {
+    pub fn parse(label: &str) -> Option<ClaimedDigest> {
         let (name, value) = label.trim().split_once(':')?;
         let (hasher, digest_bytes) = Hasher::named(name)?;
-        Some(Claim { hasher, expected: decode(value.trim(), digest_bytes).unwrap_or_default() })
+        Some(ClaimedDigest { hasher, expected: decode(value.trim(), digest_bytes).unwrap_or_default() })
     }
 
     /// Takes more bytes in.
@@ -265,7 +265,7 @@ mod tests {
         let all = [DigestAlgorithm::Sha1, DigestAlgorithm::Sha256, DigestAlgorithm::Xxh3, DigestAlgorithm::Blake3];
         for label in all.map(|algorithm| label_of(algorithm, b"page")) {
             for (bytes, holds) in [(&b"page"[..], true), (b"pagf", false), (b"", false)] {
-                let mut claim = Claim::parse(&label).expect("a claim");
+                let mut claim = ClaimedDigest::parse(&label).expect("a claim");
                 claim.update(bytes);
                 assert_eq!(claim.holds(), holds, "{label}");
             }
@@ -280,13 +280,13 @@ mod tests {
             "sha1:2jmj7l5rSw0yVb/vlWAYkK/YBwk=",
             "sha1:2jmj7l5rSw0yVb_vlWAYkK_YBwk",
         ] {
-            assert!(Claim::parse(label).expect("a claim").holds(), "{label}");
+            assert!(ClaimedDigest::parse(label).expect("a claim").holds(), "{label}");
         }
         for label in ["", "sha1", "md5:d41d8cd98f00b204e9800998ecf8427e", ":"] {
-            assert!(Claim::parse(label).is_none(), "{label}");
+            assert!(ClaimedDigest::parse(label).is_none(), "{label}");
         }
         for label in ["sha1:", "sha256:zz", "sha1:ü", "sha1:1112H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ"] {
-            assert!(!Claim::parse(label).expect("a claim").holds(), "{label}");
+            assert!(!ClaimedDigest::parse(label).expect("a claim").holds(), "{label}");
         }
     }
 }

@@ -9,7 +9,7 @@
 
 use std::io::{Read, Seek};
 
-use super::digest::Claim;
+use super::digest::ClaimedDigest;
 use super::fault::ReadError;
 use super::read::{Record, RecordEnd, SegmentReader};
 use super::record_head::HttpHead;
@@ -54,7 +54,7 @@ pub fn examine_payload<R: Read + Seek>(
     digests: bool,
     mut take: impl FnMut(&[u8]),
 ) -> Result<Examined, ReadError> {
-    let claim = |name| record.head.get(name).filter(|_| digests).and_then(Claim::parse);
+    let claim = |name| record.head.get(name).filter(|_| digests).and_then(ClaimedDigest::parse);
     let is_elsewhere = record.head.kind() == "revisit" || record.head.get("WARC-Segment-Number").is_some();
     let mut block = claim("WARC-Block-Digest");
     let mut payload = claim("WARC-Payload-Digest").filter(|_| !is_elsewhere);
@@ -88,12 +88,12 @@ pub fn examine_payload<R: Read + Seek>(
         }
     }
     let end = reader.end_record()?;
-    let is_unchunked_right = chunks.is_whole() && unchunked.is_some_and(Claim::holds);
+    let is_unchunked_right = chunks.is_whole() && unchunked.is_some_and(ClaimedDigest::holds);
     Ok(Examined {
         http,
         payload_bytes,
         body_bytes: if is_chunked && chunks.are_there() { body_bytes } else { payload_bytes },
-        block_digest_holds: block.map(Claim::holds),
+        block_digest_holds: block.map(ClaimedDigest::holds),
         payload_digest_holds: payload.map(|claim| claim.holds() || is_unchunked_right),
         end,
     })

@@ -85,8 +85,8 @@ pub fn export<R: Read + Seek, W: Write + Seek + Truncate>(
                     exported.records += 1;
                     exported.about_files += u64::from(record.head.kind().as_str() == "warcinfo");
                 }
-                Err(Failed::Export(error)) => return Err(error),
-                Err(Failed::Damage) => {
+                Err(RecordError::Export(error)) => return Err(error),
+                Err(RecordError::Damage) => {
                     exported.damaged += 1;
                     output.truncate(copy.offset)?;
                     output.seek(SeekFrom::Start(copy.offset))?;
@@ -184,22 +184,22 @@ struct Copy<'a> {
     index: Index,
 }
 
-enum Failed {
+enum RecordError {
     Export(ExportError),
     /// The record cannot be read to its end.
     Damage,
 }
 
-impl<E: Into<ExportError>> From<E> for Failed {
-    fn from(error: E) -> Failed {
-        Failed::Export(error.into())
+impl<E: Into<ExportError>> From<E> for RecordError {
+    fn from(error: E) -> RecordError {
+        RecordError::Export(error.into())
     }
 }
 
-fn of_reading(error: ReadError) -> Failed {
+fn of_reading(error: ReadError) -> RecordError {
     match error {
-        ReadError::Io(error) => Failed::Export(error.into()),
-        ReadError::Damaged { .. } => Failed::Damage,
+        ReadError::Io(error) => RecordError::Export(error.into()),
+        ReadError::Damaged { .. } => RecordError::Damage,
     }
 }
 
@@ -209,7 +209,7 @@ impl Copy<'_> {
         reader: &mut SegmentReader<R>,
         record: &Record,
         output: &mut impl Write,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), RecordError> {
         let head = self.head(record);
         let http = match record.head.is_http() {
             true => reader.read_http_head().map_err(of_reading)?,
@@ -217,7 +217,7 @@ impl Copy<'_> {
         };
         let said = http.get("Content-Encoding").unwrap_or_default();
         let coding = coding_label(&said);
-        let block_bytes = usize::try_from(record.block_bytes).map_err(|_| Failed::Damage)?;
+        let block_bytes = usize::try_from(record.block_bytes).map_err(|_| RecordError::Damage)?;
         let total = head.len() + block_bytes + END.len();
         let pays = coding.is_empty() && (SHORT_BYTES_MAX + 1..=JOINED_BYTES_MAX).contains(&total);
         let mut out = Vec::new();
@@ -261,7 +261,7 @@ impl Copy<'_> {
         &self,
         reader: &mut SegmentReader<R>,
         mut take: impl FnMut(&[u8]) -> io::Result<()>,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), RecordError> {
         let mut piece = [0; 64 << 10];
         loop {
             let count = reader.read_block(&mut piece).map_err(of_reading)?;

@@ -60,7 +60,7 @@ mod record;
 mod sample;
 mod segment;
 
-pub use capture::{Capture, CaptureWriter, Names, Records};
+pub use capture::{Capture, CaptureIds, CaptureWriter, Records};
 pub use container::{Packing, SegmentFormat};
 pub use dictionary::{Dictionary, Training};
 pub use digest::DigestAlgorithm;

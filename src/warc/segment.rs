@@ -15,7 +15,7 @@
 use std::sync::Arc;
 
 use super::StoreError;
-use super::capture::{Capture, CaptureWriter, Names, Records, Written};
+use super::capture::{Capture, CaptureIds, CaptureWriter, Records, Written};
 use super::container::Packing;
 use super::dictionary::{Dictionary, Samples, Training};
 use super::index::Index;
@@ -185,9 +185,9 @@ impl SegmentWriter {
     }
 
     /// Names for the records of a capture that is written elsewhere, for the open segment.
-    pub fn names(&mut self) -> Result<Names, StoreError> {
+    pub fn names(&mut self) -> Result<CaptureIds, StoreError> {
         let warcinfo = self.warcinfo_id.ok_or(StoreError::NotOpen)?;
-        Ok(Names { warcinfo, ids: self.ids.branch(), dictionary: self.dictionary.clone() })
+        Ok(CaptureIds { warcinfo, ids: self.ids.branch(), dictionary: self.dictionary.clone() })
     }
 
     /// Adds records that were written elsewhere; the segment that they name must be open. `url` is the URL fetched.
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn offsets_go_on_over_buffers_and_start_anew_with_a_segment() {
+    fn offsets_go_on_over_buffers_and_restart_with_a_segment() {
         let url = Url::parse("http://a.example/").expect("a URL");
         let mut writer = writer(2_000);
         for round in 0..3 {

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use super::container::suffix;
 use super::dictionary::{Dictionary, Training};
-use super::{Capture, Names, Note, Originals, Placed, Records, SegmentWriter, Settings, StoreError};
+use super::{Capture, CaptureIds, Note, Originals, Placed, Records, SegmentWriter, Settings, StoreError};
 use ringcrawl_base::time::{Duration, Instant, UnixTime};
 use ringcrawl_url::Url;
 
@@ -99,7 +99,7 @@ impl Segments {
 
     /// Names for the records of a capture that is written elsewhere. The open segment is not closed before
     /// [`Segments::end_names`].
-    pub fn names(&mut self, time: UnixTime) -> Result<Names, StoreError> {
+    pub fn names(&mut self, time: UnixTime) -> Result<CaptureIds, StoreError> {
         self.open(time)?;
         let names = self.writer.names()?;
         self.named += 1;

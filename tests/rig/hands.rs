@@ -72,7 +72,7 @@ pub fn job(url: &str) -> FetchJob {
         addr: Some(LOOPBACK),
         both_families: false,
         others: Vec::new(),
-        turns: Default::default(),
+        claims: Default::default(),
         number: 0,
         depth: 0,
         via: None,

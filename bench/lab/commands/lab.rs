@@ -23,7 +23,7 @@ use self::crawls_bar::CrawlsBar;
 use self::table::{Table, as_text};
 use super::plan::{Bar, GraphArguments, tell_losses};
 use crate::experiment::{
-    self, CrawlError, Design, GraphWeb, Ground, ORDERS, PLANNED, Planned, Row, Setting, Treatment,
+    self, CrawlError, Design, ExperimentRow, GraphWeb, Ground, ORDERS, PLANNED, Planned, Setting, Treatment,
 };
 use crate::plan::{self, Losses, Memory, PageGraph, PlanError};
 use ringcrawl::cli::output::{self, tell};
@@ -120,18 +120,18 @@ const VECTOR: &str = PartitionBy::Vector.as_str();
 const DELAY_MAX: Duration = Duration::from_secs(86_400);
 
 /// Exit code and reason.
-struct Failed(u8, String);
+struct LabFailure(u8, String);
 
-fn mistake(why: impl std::fmt::Display) -> Failed {
-    Failed(MISTAKE, why.to_string())
+fn mistake(why: impl std::fmt::Display) -> LabFailure {
+    LabFailure(MISTAKE, why.to_string())
 }
 
-fn failed(why: impl std::fmt::Display) -> Failed {
-    Failed(FAILED, why.to_string())
+fn failed(why: impl std::fmt::Display) -> LabFailure {
+    LabFailure(FAILED, why.to_string())
 }
 
-impl From<PlanError> for Failed {
-    fn from(error: PlanError) -> Failed {
+impl From<PlanError> for LabFailure {
+    fn from(error: PlanError) -> LabFailure {
         match error {
             PlanError::Metis { .. } => failed(error),
             error => mistake(error),
@@ -143,14 +143,14 @@ impl From<PlanError> for Failed {
 pub fn run(arguments: &Lab) -> ExitCode {
     ExitCode::from(match make(arguments) {
         Ok(code) => code,
-        Err(Failed(code, why)) => {
+        Err(LabFailure(code, why)) => {
             tell!("ringcrawl-lab lab: {why}");
             code
         }
     })
 }
 
-fn make(arguments: &Lab) -> Result<u8, Failed> {
+fn make(arguments: &Lab) -> Result<u8, LabFailure> {
     let treatments = arguments.design().treatments();
     let configs = arguments.configs(&treatments)?;
     if let Some(out) = &arguments.out {
@@ -183,7 +183,7 @@ fn make(arguments: &Lab) -> Result<u8, Failed> {
 /// The web to examine.
 enum Web {
     Graph(Box<PageGraph>),
-    Crawled(Box<Row>, Losses),
+    Crawled(Box<ExperimentRow>, Losses),
 }
 
 impl Lab {
@@ -200,7 +200,7 @@ impl Lab {
     }
 
     /// The configuration of each crawl; an invalid one is reported.
-    fn configs(&self, treatments: &[Treatment]) -> Result<Vec<Config>, Failed> {
+    fn configs(&self, treatments: &[Treatment]) -> Result<Vec<Config>, LabFailure> {
         if let Some(order) = self.order.iter().find(|order| !ORDERS.iter().any(|(name, _)| name == *order)) {
             let names: Vec<&str> = ORDERS.iter().map(|(name, _)| *name).collect();
             return Err(mistake(format!("--order: {order:?} is none; there is {}", names.join(", "))));
@@ -241,7 +241,7 @@ impl Lab {
     }
 
     /// The graph of a list, or of the synthetic web.
-    fn read(&self, bar: &mut Bar) -> Result<PageGraph, Failed> {
+    fn read(&self, bar: &mut Bar) -> Result<PageGraph, LabFailure> {
         let mut memory = Memory::new(self.graph.ram_max);
         let watch: plan::Watch<'_> = &mut |step| bar.show(step);
         if let Some(graph) = self.graph.read(&mut memory, watch) {
@@ -257,7 +257,7 @@ impl Lab {
     }
 
     /// There must be at least as many pages as seeds; otherwise crawls listed as different would be the same.
-    fn check_seeds(&self, web: &GraphWeb) -> Result<(), Failed> {
+    fn check_seeds(&self, web: &GraphWeb) -> Result<(), LabFailure> {
         let pages = web.graph().pages() as u64;
         match self.seeds.iter().max().filter(|most| **most > pages && self.seeds.len() > 1) {
             Some(most) => Err(mistake(format!("--seeds: the graph has {pages} pages, and {most} are to be seeds"))),
@@ -266,7 +266,7 @@ impl Lab {
     }
 
     /// The pages named in the file of seeds, if there is one.
-    fn seeds_of_file(&self, web: &GraphWeb) -> Result<Option<Vec<u32>>, Failed> {
+    fn seeds_of_file(&self, web: &GraphWeb) -> Result<Option<Vec<u32>>, LabFailure> {
         let Some(file) = &self.seeds_file else { return Ok(None) };
         let seeds = boot::read_seeds(&[], std::slice::from_ref(file), SeedErrors::Refuse)
             .map_err(|errors| mistake(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")))?;
@@ -289,7 +289,7 @@ fn once<T: Clone + PartialEq>(list: &[T]) -> Vec<T> {
     kept
 }
 
-fn refuse_full(out: &Path) -> Result<(), Failed> {
+fn refuse_full(out: &Path) -> Result<(), LabFailure> {
     match fs::read_dir(out).map(|mut entries| entries.next().is_some()) {
         Ok(true) => Err(mistake(format!("{}: not empty; expected a new or an empty directory", out.display()))),
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(mistake(format!("{}: {error}", out.display()))),
@@ -298,7 +298,7 @@ fn refuse_full(out: &Path) -> Result<(), Failed> {
 }
 
 /// The measures of the crawl in `dir`.
-fn measured(arguments: &Lab, dir: &Path, bar: &mut Bar) -> Result<Web, Failed> {
+fn measured(arguments: &Lab, dir: &Path, bar: &mut Bar) -> Result<Web, LabFailure> {
     let none = || mistake(format!("{}: not a crawl (no crawl.json)", dir.display()));
     let manifest = boot::read_manifest(dir).map_err(mistake)?.ok_or_else(none)?;
     let config = boot::kept_config(dir).map_err(mistake)?.ok_or_else(none)?;
@@ -318,7 +318,7 @@ fn crawl_all(
     seeds: Option<&[u32]>,
     treatments: &[Treatment],
     configs: &[Config],
-) -> Result<u8, Failed> {
+) -> Result<u8, LabFailure> {
     let signals = signals::watch(Hangup::Drains).map_err(failed)?;
     let is_stopped = || signals.interrupts.load(Ordering::Relaxed) > 0;
     let mut planned = Planned::new(web.graph(), arguments.graph.ram_max);
@@ -328,7 +328,7 @@ fn crawl_all(
     }
     let mut table = Table::new(arguments.out.as_deref())?;
     let bar = CrawlsBar::new(treatments.len());
-    let mut rows: Vec<Row> = Vec::new();
+    let mut rows: Vec<ExperimentRow> = Vec::new();
     // Grouped by rng seed and number of seeds.
     let (mut begun, mut ground): (_, Option<(Vec<u32>, Ground)>) = (None, None);
     let mut ended_by = None;
@@ -362,7 +362,7 @@ fn crawl_all(
         });
         match observed {
             Ok(observed) => {
-                let row = Row::of(treatment, ground, &observed);
+                let row = ExperimentRow::of(treatment, ground, &observed);
                 table.add(&row)?;
                 rows.push(row);
                 bar.over();

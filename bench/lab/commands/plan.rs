@@ -16,7 +16,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 
 use crate::plan::{
-    self, EdgeFiles, GraphSettings, Losses, Memory, Method, PageGraph, PlanError, Row, SiteKind, Step, Unit,
+    self, AssignmentRow, EdgeFiles, GraphSettings, Losses, Memory, Method, PageGraph, PlanError, SiteKind,
+    StepProgress, Unit,
 };
 use ringcrawl::cli::output::{self, tell};
 use ringcrawl::cli::{DONE, FAILED, MISTAKE, terminal};
@@ -75,7 +76,7 @@ pub(super) struct GraphArguments {
     sites: Option<PathBuf>,
     /// What a site is: a registrable domain, or a host.
     #[arg(long, value_name = "KEY", value_enum, default_value = "site")]
-    key: Key,
+    key: GraphKey,
     /// Bytes that a link to a page counts whose URL is not known.
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=65_535))]
     url_bytes: u64,
@@ -85,7 +86,7 @@ pub(super) struct GraphArguments {
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-enum Key {
+enum GraphKey {
     Site,
     Host,
 }
@@ -95,15 +96,15 @@ impl GraphArguments {
     fn vector_unit(&self, unit: Unit) -> VectorUnit {
         match (unit, self.key) {
             (Unit::Page, _) => VectorUnit::Page,
-            (Unit::Site, Key::Site) => VectorUnit::Site,
-            (Unit::Site, Key::Host) => VectorUnit::Host,
+            (Unit::Site, GraphKey::Site) => VectorUnit::Site,
+            (Unit::Site, GraphKey::Host) => VectorUnit::Host,
         }
     }
 
     pub(super) fn settings(&self) -> GraphSettings {
         let key = match self.key {
-            Key::Site => SiteKind::Domain,
-            Key::Host => SiteKind::Host,
+            GraphKey::Site => SiteKind::Domain,
+            GraphKey::Host => SiteKind::Host,
         };
         GraphSettings { key, url_bytes: self.url_bytes }
     }
@@ -128,12 +129,12 @@ impl Plan {
 
     /// Each list must have a file of its own: otherwise only the last would remain, and on standard output they would
     /// be mixed.
-    fn check_files(&self) -> Result<(), Failed> {
+    fn check_files(&self) -> Result<(), PlanFailure> {
         let files = [("--vector", &self.vector), ("--pagerank", &self.pagerank), ("--most-linked", &self.most_linked)];
         let named: Vec<_> = files.iter().filter_map(|(name, file)| Some((name, file.as_deref()?))).collect();
         for (index, (name, file)) in named.iter().enumerate() {
             if let Some((other, _)) = named[..index].iter().find(|(_, other)| whole(other) == whole(file)) {
-                return Err(Failed(
+                return Err(PlanFailure(
                     MISTAKE,
                     format!("{other} and {name} are both {}: expected a file each", file.display()),
                 ));
@@ -158,7 +159,7 @@ pub fn run(arguments: &Plan) -> ExitCode {
             let printed = if text.is_empty() { DONE } else { output::print(&text) };
             printed.max(tell_losses(&losses))
         }
-        Err(Failed(code, why)) => {
+        Err(PlanFailure(code, why)) => {
             tell!("ringcrawl-lab plan: {why}");
             code
         }
@@ -172,16 +173,16 @@ struct Made {
 }
 
 /// Exit code and reason.
-struct Failed(u8, String);
+struct PlanFailure(u8, String);
 
-impl From<PlanError> for Failed {
-    fn from(error: PlanError) -> Failed {
+impl From<PlanError> for PlanFailure {
+    fn from(error: PlanError) -> PlanFailure {
         let code = if matches!(error, PlanError::Metis { .. }) { FAILED } else { MISTAKE };
-        Failed(code, error.to_string())
+        PlanFailure(code, error.to_string())
     }
 }
 
-fn make(arguments: &Plan, bar: &mut Bar) -> Result<Made, Failed> {
+fn make(arguments: &Plan, bar: &mut Bar) -> Result<Made, PlanFailure> {
     arguments.check_files()?;
     let mut memory = Memory::new(arguments.graph.ram_max);
     let (graph, losses) = read(arguments, &mut memory, bar)?;
@@ -193,11 +194,11 @@ fn make(arguments: &Plan, bar: &mut Bar) -> Result<Made, Failed> {
     }
     // You can provide more memory, but you cannot correct a disk's error.
     let unwritten = |error: PlanError| match error {
-        PlanError::Memory { .. } => Failed::from(error),
-        error => Failed(FAILED, error.to_string()),
+        PlanError::Memory { .. } => PlanFailure::from(error),
+        error => PlanFailure(FAILED, error.to_string()),
     };
     if let (Some(path), Some(shards)) = (&arguments.vector, arguments.shards) {
-        bar.show(Step { what: "partitioning", done: 0, total: 1 });
+        bar.show(StepProgress { what: "partitioning", done: 0, total: 1 });
         let found = plan::assign(&graph, arguments.by, shards, arguments.seed, &mut memory)?;
         plan::write_vector(path, &graph, arguments.graph.vector_unit(arguments.by), shards, &found)
             .map_err(unwritten)?;
@@ -220,12 +221,12 @@ fn make(arguments: &Plan, bar: &mut Bar) -> Result<Made, Failed> {
     Ok(Made { text, losses })
 }
 
-fn read(arguments: &Plan, memory: &mut Memory, bar: &mut Bar) -> Result<(PageGraph, Losses), Failed> {
+fn read(arguments: &Plan, memory: &mut Memory, bar: &mut Bar) -> Result<(PageGraph, Losses), PlanFailure> {
     let watch: plan::Watch<'_> = &mut |step| bar.show(step);
     if let Some(graph) = arguments.graph.read(memory, watch) {
         return Ok((graph?, Losses::default()));
     }
-    let mistake = |why: &dyn std::fmt::Display| Failed(MISTAKE, why.to_string());
+    let mistake = |why: &dyn std::fmt::Display| PlanFailure(MISTAKE, why.to_string());
     let dir = arguments.dir.as_deref().ok_or_else(|| mistake(&"--edges or --dir is needed"))?;
     let config = boot::kept_config(dir).map_err(|error| mistake(&error))?;
     let config = config.ok_or_else(|| mistake(&format!("{}: not a crawl (no crawl.json)", dir.display())))?;
@@ -249,7 +250,7 @@ pub(super) fn tell_losses(losses: &Losses) -> u8 {
 }
 
 /// The table for programs.
-fn as_json(graph: &PageGraph, seed: u32, rows: &[Row]) -> String {
+fn as_json(graph: &PageGraph, seed: u32, rows: &[AssignmentRow]) -> String {
     let counts = graph.counts();
     let value = json!({
         "pages": graph.pages(),
@@ -269,7 +270,7 @@ fn as_json(graph: &PageGraph, seed: u32, rows: &[Row]) -> String {
 }
 
 /// The table for people.
-fn as_text(graph: &PageGraph, rows: &[Row]) -> String {
+fn as_text(graph: &PageGraph, rows: &[AssignmentRow]) -> String {
     let (counts, number) = (graph.counts(), |count: usize| grouped(count as u64));
     let mut text = format!(
         "{} pages, {} sites, {} links of {} bytes of URLs\n",
@@ -327,7 +328,7 @@ fn as_text(graph: &PageGraph, rows: &[Row]) -> String {
             of(Unit::Site, Method::Hash),
         ];
         let _ = write!(text, "{parts:>5} ");
-        let measures: [fn(&Row) -> f64; 2] = [|row| row.storage_imbalance, |row| row.request_imbalance];
+        let measures: [fn(&AssignmentRow) -> f64; 2] = [|row| row.storage_imbalance, |row| row.request_imbalance];
         for measure in measures {
             for row in cells.iter().flatten() {
                 let _ = write!(text, " {:>6.2}", 100.0 * measure(row));
@@ -375,7 +376,7 @@ impl Bar {
         Bar { bar, what: "" }
     }
 
-    pub(super) fn show(&mut self, step: Step) {
+    pub(super) fn show(&mut self, step: StepProgress) {
         let Some(bar) = &self.bar else { return };
         if self.what != step.what {
             self.what = step.what;

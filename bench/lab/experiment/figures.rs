@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Row;
+use super::ExperimentRow;
 use super::measures::SHARES;
 
 /// A figure.
@@ -39,11 +39,11 @@ pub struct Series {
 /// x and y of each point of a line.
 pub(super) type Points = Vec<(f64, f64)>;
 /// Rows, each with its points.
-type Drawn<'a> = Vec<(&'a Row, Points)>;
+type Drawn<'a> = Vec<(&'a ExperimentRow, Points)>;
 /// Points at one position of a series: by K, by the limit of pages, and by their position in their row.
 type Places = BTreeMap<(u64, u64, usize), Points>;
 /// Another axis of the experiment, by its word in a row.
-type Word = fn(&Row) -> String;
+type Word = fn(&ExperimentRow) -> String;
 const PARTITION: Word = |row| row.partition.clone();
 const MODE: Word = |row| row.mode.clone();
 const ORDER: Word = |row| row.order.clone();
@@ -52,23 +52,23 @@ const LIMIT: Word = |row| if row.limit == 0 { String::new() } else { format!("{}
 const SEEDS: Word = |row| row.seeds.map_or(String::new(), |seeds| format!("{seeds} seeds"));
 
 /// All figures that these rows have points for.
-pub fn figures(rows: &[Row]) -> Vec<Figure> {
+pub fn figures(rows: &[ExperimentRow]) -> Vec<Figure> {
     let last = rows.iter().map(|row| row.seconds).fold(0.0, f64::max);
     let (unit, divisor) = match last {
         0.0..300.0 => ("s", 1.0),
         300.0..18_000.0 => ("min", 60.0),
         _ => ("h", 3_600.0),
     };
-    let all = |_: &Row| true;
-    let has_sent = |row: &Row| row.mode == "exchange" && row.urls_sent_per_page.is_some();
-    let overlaps = |row: &Row| ["cross-over", "independent"].contains(&row.mode.as_str());
+    let all = |_: &ExperimentRow| true;
+    let has_sent = |row: &ExperimentRow| row.mode == "exchange" && row.urls_sent_per_page.is_some();
+    let overlaps = |row: &ExperimentRow| ["cross-over", "independent"].contains(&row.mode.as_str());
     let shards_max = rows.iter().map(|row| row.shards).max().unwrap_or_default();
     let (coverage, shards) = ("coverage I/U".to_owned(), "shards K".to_owned());
     let mut figures = Vec::new();
     let mut add = |name: &str, title: &str, axes: [&str; 2], by: Word, of: [Word; 4], rows: Drawn<'_>| {
         figures.extend(split(name, title, axes, by, of, &rows));
     };
-    let points = |keeps: &dyn Fn(&Row) -> bool, y: &dyn Fn(&Row) -> f64| -> Drawn<'_> {
+    let points = |keeps: &dyn Fn(&ExperimentRow) -> bool, y: &dyn Fn(&ExperimentRow) -> f64| -> Drawn<'_> {
         rows.iter().filter(|row| keeps(row)).map(|row| (row, vec![(row.shards as f64, y(row))])).collect()
     };
     add(
@@ -142,8 +142,15 @@ pub fn figures(rows: &[Row]) -> Vec<Figure> {
 }
 
 /// A figure for each combination of words that `of` finds in the rows, with a line for each word of `by`.
-fn split(name: &str, title: &str, axes: [&str; 2], by: Word, of: [Word; 4], rows: &[(&Row, Points)]) -> Vec<Figure> {
-    let words_of = |row: &Row| of.map(|word| word(row));
+fn split(
+    name: &str,
+    title: &str,
+    axes: [&str; 2],
+    by: Word,
+    of: [Word; 4],
+    rows: &[(&ExperimentRow, Points)],
+) -> Vec<Figure> {
+    let words_of = |row: &ExperimentRow| of.map(|word| word(row));
     let mut all = Vec::new();
     for (row, _) in rows {
         if !all.contains(&words_of(row)) {
@@ -207,9 +214,18 @@ mod tests {
     use super::*;
     use ringcrawl_base::TempFolder;
 
-    fn row(mode: &str, shards: u64, rng_seed: u64, coverage: f64) -> Row {
+    fn row(mode: &str, shards: u64, rng_seed: u64, coverage: f64) -> ExperimentRow {
         let [partition, order] = ["site-hash", "breadth-first"].map(str::to_owned);
-        Row { partition, mode: mode.to_owned(), order, shards, rng_seed, coverage, seconds: 90.0, ..Row::default() }
+        ExperimentRow {
+            partition,
+            mode: mode.to_owned(),
+            order,
+            shards,
+            rng_seed,
+            coverage,
+            seconds: 90.0,
+            ..ExperimentRow::default()
+        }
     }
 
     #[test]
@@ -256,7 +272,7 @@ mod tests {
 
     #[test]
     fn limits_of_pages_are_points_of_a_line_for_each_number_of_shards() {
-        let row = |shards: u64, limit: u64| Row {
+        let row = |shards: u64, limit: u64| ExperimentRow {
             limit,
             overlap: limit as f64 / 1_000.0,
             coverage: limit as f64 / 2_000.0,
@@ -276,10 +292,11 @@ mod tests {
         let row = |partition: &str, shards: u64, sent: f64| {
             let [mode, order] = ["exchange", "breadth-first"].map(str::to_owned);
             let (partition, urls_sent_per_page, seeds) = (partition.to_owned(), Some(sent), Some(10));
-            Row { partition, mode, order, seeds, shards, urls_sent_per_page, ..Row::default() }
+            ExperimentRow { partition, mode, order, seeds, shards, urls_sent_per_page, ..ExperimentRow::default() }
         };
         let mut rows = vec![row("a", 1, 0.0), row("a", 4, 0.02), row("b", 1, 0.0), row("b", 4, 0.03)];
-        let exchange = |rows: &[Row]| figures(rows).into_iter().find(|figure| figure.name == "exchange").expect("one");
+        let exchange =
+            |rows: &[ExperimentRow]| figures(rows).into_iter().find(|figure| figure.name == "exchange").expect("one");
         assert!(!exchange(&rows).is_of_orders);
         rows[3].urls_sent_per_page = Some(7.0);
         assert!(exchange(&rows).is_of_orders);
@@ -288,7 +305,7 @@ mod tests {
         let svg = std::fs::read_to_string(folder.path().join("exchange.svg")).expect("a file");
         assert!(svg.contains("0.01") && svg.contains("10\n"), "{svg}");
         // Two numbers of seeds: a figure for each, and a line for each in the figure of rates.
-        rows.push(Row { seeds: Some(20), ..rows[3].clone() });
+        rows.push(ExperimentRow { seeds: Some(20), ..rows[3].clone() });
         let names: Vec<String> = figures(&rows).into_iter().map(|figure| figure.name).collect();
         assert!(names.contains(&"exchange-10-seeds".to_owned()) && names.contains(&"exchange-20-seeds".to_owned()));
         assert!(names.contains(&"coverage-seeds-a".to_owned()) && !names.contains(&"overlap-pages".to_owned()));

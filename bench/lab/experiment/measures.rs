@@ -83,7 +83,7 @@ impl Ground {
 
 /// A row: the crawl and its results.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
-pub struct Row {
+pub struct ExperimentRow {
     /// `partition.by`.
     pub partition: String,
     /// `exchange.mode`.
@@ -137,9 +137,9 @@ pub struct Row {
     pub pages_per_second_shard: f64,
 }
 
-impl Row {
+impl ExperimentRow {
     /// The row of a crawl.
-    pub fn of(treatment: &Treatment, ground: &Ground, observed: &Observed) -> Row {
+    pub fn of(treatment: &Treatment, ground: &Ground, observed: &Observed) -> ExperimentRow {
         let Treatment { partition, mode, order, seeds, limit, shards, rng_seed } = treatment.clone();
         let Observed { fetches, links_crossing, urls_sent, bytes_sent } = observed;
         let pages = fetches.len() as u64;
@@ -162,7 +162,7 @@ impl Row {
             let fetch = count.checked_sub(1).and_then(|index| fetches.get(index as usize));
             fetch.map_or(0.0, |fetch| fetch.at.as_secs_f64())
         };
-        Row {
+        ExperimentRow {
             partition,
             mode,
             order,

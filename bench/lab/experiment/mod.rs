@@ -33,6 +33,6 @@ pub use design::{Design, ORDERS, PAGERANK, PLANNED, Treatment, base, draw_seeds}
 pub use drawing::draw;
 pub use figures::{Figure, Series, figures};
 pub use graph_web::GraphWeb;
-pub use measures::{Ground, Row, SHARES};
+pub use measures::{ExperimentRow, Ground, SHARES};
 pub use planned::Planned;
 pub use stored::measure;

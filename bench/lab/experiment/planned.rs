@@ -20,7 +20,7 @@ use ringcrawl_url::fingerprint;
 pub struct Planned<'a> {
     graph: &'a PageGraph,
     memory: Memory,
-    partitions: BTreeMap<Key, Partition>,
+    partitions: BTreeMap<PlanKey, Partition>,
     pagerank: Option<Vec<f64>>,
     most_linked: Vec<u32>,
 }
@@ -102,8 +102,8 @@ impl Planned<'_> {
 }
 
 /// Whether sites are divided, and into how many parts.
-type Key = (bool, u16);
+type PlanKey = (bool, u16);
 
-fn key_of(treatment: &Treatment) -> Option<(Key, Unit)> {
+fn key_of(treatment: &Treatment) -> Option<(PlanKey, Unit)> {
     treatment.planned().map(|unit| ((unit == Unit::Site, treatment.shards), unit))
 }

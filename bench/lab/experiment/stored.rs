@@ -12,7 +12,7 @@
 use std::path::{Path, PathBuf};
 
 use super::crawl::{Fetch, Observed};
-use super::measures::{Ground, Row};
+use super::measures::{ExperimentRow, Ground};
 use super::{GraphWeb, Treatment};
 use crate::plan::{self, PageGraph, PlanError};
 use ringcrawl_base::time::{Duration, UnixTime};
@@ -30,7 +30,7 @@ pub fn measure(
     partition: &Partition,
     order: &str,
     graph: PageGraph,
-) -> Result<Row, PlanError> {
+) -> Result<ExperimentRow, PlanError> {
     let web = GraphWeb::new(graph);
     let mut captures = Vec::new();
     for path in segments {
@@ -73,8 +73,8 @@ pub fn measure(
         shards: manifest.shards,
         rng_seed: 0,
     };
-    let row = Row::of(&treatment, &Ground::of_all(graph), &observed);
-    Ok(Row { urls_sent: None, urls_sent_per_page: None, bytes_sent: None, ..row })
+    let row = ExperimentRow::of(&treatment, &Ground::of_all(graph), &observed);
+    Ok(ExperimentRow { urls_sent: None, urls_sent_per_page: None, bytes_sent: None, ..row })
 }
 
 /// When each capture began, its shard, and its page.

@@ -41,7 +41,7 @@ fn treatment(partition: &str, mode: &str, shards: u16, rng_seed: u64) -> Treatme
     Treatment { partition, mode, order, seeds: None, limit: 0, shards, rng_seed }
 }
 
-fn run(web: &GraphWeb, treatment: &Treatment, seeds: &[u32], pages_max: u64) -> (Row, Observed) {
+fn run(web: &GraphWeb, treatment: &Treatment, seeds: &[u32], pages_max: u64) -> (ExperimentRow, Observed) {
     run_slowly(web, treatment, seeds, pages_max, Duration::from_millis(100))
 }
 
@@ -51,7 +51,7 @@ fn run_slowly(
     seeds: &[u32],
     pages_max: u64,
     delay: Duration,
-) -> (Row, Observed) {
+) -> (ExperimentRow, Observed) {
     let mut config = treatment.config(&base(delay)).expect("a configuration");
     config.crawl.pages_max = pages_max;
     let urls: Vec<Url> = seeds.iter().map(|page| Url::parse(&web.graph().url(*page)).expect("a URL")).collect();
@@ -64,7 +64,7 @@ fn run_slowly(
         looks < 2_000
     };
     let observed = crawl(&setting, &mut has_time).expect("it ends");
-    (Row::of(treatment, &Ground::new(web.graph(), seeds), &observed), observed)
+    (ExperimentRow::of(treatment, &Ground::new(web.graph(), seeds), &observed), observed)
 }
 
 /// The longest delay possible, shared by two hosts: a robots.txt would expire before a page has its turn, and be
@@ -162,7 +162,7 @@ fn a_seed_gives_one_row_and_another_one_another() {
     let (one, again, other) = (row(1), row(1), row(2));
     assert_eq!((&one, one.line()), (&again, again.line()));
     assert_ne!(one.line(), other.line());
-    assert_eq!(one.line().split(',').count(), Row::columns().split(',').count());
+    assert_eq!(one.line().split(',').count(), ExperimentRow::columns().split(',').count());
 }
 
 /// A host gets no request before its delay allows it, whichever shards send it; a limit of pages is exact.
@@ -224,7 +224,7 @@ fn quality_is_counted_as_the_paper_has_it() {
     };
     let fetches: Vec<Fetch> = [('a', 1), ('d', 2), ('d', 3), ('b', 4)].map(fetch).to_vec();
     let observed = Observed { fetches, links_crossing: 3, urls_sent: 2, bytes_sent: 40 };
-    let row = Row::of(&treatment("site-hash", "independent", 2, 5), &ground, &observed);
+    let row = ExperimentRow::of(&treatment("site-hash", "independent", 2, 5), &ground, &observed);
     assert_eq!((row.pages, row.distinct, row.reachable, row.overlap, row.coverage), (4, 3, 4, 1.0 / 3.0, 0.75));
     // P of 1, 2, 3 and 4 pages: d; d, c; d, c, b; all. A: a; a, d; a, d, d; a, d, d, b.
     assert_eq!(row.good, [0, 0, 1, 1, 1, 1, 1, 3, 3, 3]);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::*;
 use ringcrawl_brain::log::{End, EndKind, Log, Owner, Replay, read_ends};
 use ringcrawl_brain::spool::Block;
-use ringcrawl_url::Found;
+use ringcrawl_url::FoundUrl;
 use ringcrawl_warc::frame::FrameWriter;
 
 const OWNER: Owner = Owner { crawl: 1, shard: 0 };
@@ -62,7 +62,7 @@ fn sync(disk: &mut FakeDisk) {
 /// block still in transit.
 fn logs() -> (FakeDisk, Log) {
     let (mut disk, mut log) = (FakeDisk::default(), Log::new(OWNER, 1, 0));
-    (0..10).for_each(|number| assert_eq!(log.accept(Found::unlinked(0, "http://a.test/")), number));
+    (0..10).for_each(|number| assert_eq!(log.accept(FoundUrl::unlinked(0, "http://a.test/")), number));
     assert!(log.take_append(true).is_some());
     log.freeze_ends();
     log.confirm_facts();

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::partition::{imbalance, partition};
 use super::weighted::Weighted;
-use super::{IMBALANCE_MAX, Memory, PageGraph, PlanError, Step, Watch};
+use super::{IMBALANCE_MAX, Memory, PageGraph, PlanError, StepProgress, Watch};
 use ringcrawl_brain::route::shard_of_key;
 
 /// What is assigned as a whole.
@@ -45,7 +45,7 @@ pub enum Method {
 
 /// The results of an assignment.
 #[derive(Serialize, Clone, PartialEq, Debug)]
-pub struct Row {
+pub struct AssignmentRow {
     /// K.
     pub parts: u16,
     /// The unit of assignment.
@@ -72,7 +72,7 @@ pub struct Heaviest {
     pub share: f64,
 }
 
-impl Row {
+impl AssignmentRow {
     /// Whether both imbalances are within the tolerance that METIS gets.
     pub fn is_balanced(&self) -> bool {
         self.storage_imbalance.max(self.request_imbalance) <= IMBALANCE_MAX
@@ -86,12 +86,12 @@ pub fn compare(
     seed: u32,
     memory: &mut Memory,
     watch: Watch<'_>,
-) -> Result<Vec<Row>, PlanError> {
+) -> Result<Vec<AssignmentRow>, PlanError> {
     let (mut rows, total) = (Vec::new(), 2 * parts.len() as u64);
     for unit in [Unit::Page, Unit::Site] {
         let weighted = weighted(graph, unit, memory)?;
         for count in parts.iter().copied() {
-            watch(Step { what: "partitioning", done: rows.len() as u64 / 2, total });
+            watch(StepProgress { what: "partitioning", done: rows.len() as u64 / 2, total });
             let found = partition(&weighted, count, seed)?;
             rows.push(row(graph, &weighted, unit, Method::Gp, count, &found));
             rows.push(row(graph, &weighted, unit, Method::Hash, count, &hashed(graph, unit, count)));
@@ -133,10 +133,10 @@ fn hashed(graph: &PageGraph, unit: Unit, parts: u16) -> Vec<u16> {
     }
 }
 
-fn row(graph: &PageGraph, weighted: &Weighted, unit: Unit, method: Method, parts: u16, found: &[u16]) -> Row {
+fn row(graph: &PageGraph, weighted: &Weighted, unit: Unit, method: Method, parts: u16, found: &[u16]) -> AssignmentRow {
     let of =
         |which: usize| imbalance(found.iter().copied().zip(weighted.weights.iter().map(|weight| weight[which])), parts);
-    let mut row = Row {
+    let mut row = AssignmentRow {
         parts,
         unit,
         method,

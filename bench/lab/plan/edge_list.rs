@@ -17,7 +17,7 @@
 use std::path::Path;
 
 use super::builder::Builder;
-use super::{GraphSettings, Memory, PAGES_MAX, PageGraph, PlanError, Step, Watch};
+use super::{GraphSettings, Memory, PAGES_MAX, PageGraph, PlanError, StepProgress, Watch};
 use ringcrawl_files::lines::Lines;
 use ringcrawl_url::Url;
 
@@ -79,7 +79,7 @@ pub fn read(
 /// Reports the progress of `lines` to `watch`, if it is worth reporting.
 fn tell(lines: &mut Lines, what: &'static str, watch: Watch<'_>) {
     if let Some((done, total)) = lines.progress() {
-        watch(Step { what, done, total });
+        watch(StepProgress { what, done, total });
     }
 }
 

@@ -35,7 +35,7 @@ mod stored;
 mod synthetic;
 mod weighted;
 
-pub use compare::{Heaviest, Method, Row, Unit, assign, compare};
+pub use compare::{AssignmentRow, Heaviest, Method, Unit, assign, compare};
 pub use edge_list::{EdgeFiles, read as read_edges};
 pub use error::PlanError;
 pub use files::{write_ranks, write_vector};
@@ -70,7 +70,7 @@ pub struct GraphSettings {
 
 /// Progress of a long step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Step {
+pub struct StepProgress {
     /// A description of the step.
     pub what: &'static str,
     /// Amount done.
@@ -80,4 +80,4 @@ pub struct Step {
 }
 
 /// Receives the progress of long steps, a few hundred times each.
-pub type Watch<'a> = &'a mut dyn FnMut(Step);
+pub type Watch<'a> = &'a mut dyn FnMut(StepProgress);

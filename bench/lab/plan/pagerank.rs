@@ -6,7 +6,7 @@
 //! is 8e-15).
 //! Invariants: ranks sum to 1, and none is 0; pure.
 
-use super::{Memory, PageGraph, PlanError, Step, Watch};
+use super::{Memory, PageGraph, PlanError, StepProgress, Watch};
 
 /// The number of pages that link to each page: whole numbers.
 pub fn links_to(graph: &PageGraph, memory: &mut Memory) -> Result<Vec<f64>, PlanError> {
@@ -27,7 +27,7 @@ pub fn pagerank(graph: &PageGraph, memory: &mut Memory, watch: Watch<'_>) -> Res
     let mut ranks = memory.filled(pages, 1.0 / pages as f64, "ranks")?;
     let mut next = memory.filled(pages, 0.0f64, "ranks")?;
     for done in 0..ROUNDS_MAX {
-        watch(Step { what: "ranking", done, total: ROUNDS_MAX });
+        watch(StepProgress { what: "ranking", done, total: ROUNDS_MAX });
         next.fill(0.0);
         let mut dangling = 0.0;
         for (page, rank) in graph.all().zip(&ranks) {

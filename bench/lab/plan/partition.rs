@@ -125,7 +125,7 @@ struct Input {
     weights: Vec<i32>,
 }
 
-type Found<T> = Result<T, Box<dyn std::error::Error>>;
+type PartitionResult<T> = Result<T, Box<dyn std::error::Error>>;
 
 impl Input {
     fn of(graph: &Weighted, weights: &[[u64; 2]]) -> Option<Input> {
@@ -157,7 +157,7 @@ impl Input {
         self.starts.len().saturating_sub(1)
     }
 
-    fn graph<'a>(&'a self, parts: u16, seed: u32, tolerances: &'a [f32; 2]) -> Found<metis::Graph<'a>> {
+    fn graph<'a>(&'a self, parts: u16, seed: u32, tolerances: &'a [f32; 2]) -> PartitionResult<metis::Graph<'a>> {
         let constraints = i32::try_from(self.constraints)?;
         Ok(metis::Graph::new(constraints, i32::from(parts), &self.starts, &self.neighbours)?
             .set_vwgt(&self.weights)
@@ -166,7 +166,7 @@ impl Input {
             .set_option(Seed((seed & SEED_MAX) as i32)))
     }
 
-    fn k_way(&self, parts: u16, seed: u32) -> Found<Vec<u16>> {
+    fn k_way(&self, parts: u16, seed: u32) -> PartitionResult<Vec<u16>> {
         let mut found = vec![0; self.vertices()];
         self.graph(parts, seed, &[TOLERANCE; 2])?.part_kway(&mut found)?;
         // METIS returns no other parts.
@@ -174,7 +174,7 @@ impl Input {
     }
 
     /// Halves the vertices, and the halves, until each is a part.
-    fn bisect(&self, parts: u16, seed: u32) -> Found<Vec<u16>> {
+    fn bisect(&self, parts: u16, seed: u32) -> PartitionResult<Vec<u16>> {
         let mut found = vec![0; self.vertices()];
         let all: Vec<i32> = (0..i32::try_from(self.vertices())?).collect();
         let mut places = vec![NOWHERE; self.vertices()];

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::builder::Builder;
-use super::{GraphSettings, Memory, PageGraph, PlanError, Step, Watch};
+use super::{GraphSettings, Memory, PageGraph, PlanError, StepProgress, Watch};
 use ringcrawl_brain::page::PageReader;
 use ringcrawl_config::Config;
 use ringcrawl_url::Url;
@@ -76,7 +76,7 @@ fn read_pages(
     };
     for (what, pass) in [("finding pages", Pass::Pages), ("reading links", Pass::Links)] {
         for (done, segment) in segments.iter().enumerate() {
-            watch(Step { what, done: done as u64, total: segments.len() as u64 });
+            watch(StepProgress { what, done: done as u64, total: segments.len() as u64 });
             reading.segment(segment, pass)?;
         }
     }

@@ -5,7 +5,7 @@
 //! Leaves to others: which page links to which (`web`).
 
 use super::builder::Builder;
-use super::{GraphSettings, Memory, PageGraph, PlanError, Step, Watch};
+use super::{GraphSettings, Memory, PageGraph, PlanError, StepProgress, Watch};
 use ringcrawl_web::Model;
 
 /// The graph of a finite web.
@@ -19,7 +19,7 @@ pub fn read(
     let sites = model.config().sites;
     for site in 0..sites {
         if site.is_multiple_of(sites.div_ceil(200)) {
-            watch(Step { what: "drawing links", done: u64::from(site), total: u64::from(sites) });
+            watch(StepProgress { what: "drawing links", done: u64::from(site), total: u64::from(sites) });
         }
         let mut failed = None;
         let mut outside = 0;

@@ -13,7 +13,7 @@ use ringcrawl_brain::job::{FetchJob, JobKind};
 use ringcrawl_brain::names::DnsAnswer;
 use ringcrawl_brain::outcome::Outcome;
 use ringcrawl_brain::page::PageRead;
-use ringcrawl_brain::politeness::FurtherTurn;
+use ringcrawl_brain::politeness::FurtherClaim;
 use ringcrawl_brain::shard::{DiskEnd, Input};
 use ringcrawl_warc::Dictionary;
 
@@ -162,8 +162,8 @@ impl Simulation {
             return Some(first);
         }
         let mut others = job.others.iter().copied().filter(|addr| !FakeWeb::is_dead(*addr));
-        let is_free = |turn: FurtherTurn| turn.take(&self.run.ledger, self.now);
-        let further = others.find(|addr| self.further_turn(first, *addr, job).is_none_or(is_free));
+        let is_free = |claim: FurtherClaim| claim.take(&self.run.ledger, self.now);
+        let further = others.find(|addr| self.further_claim(first, *addr, job).is_none_or(is_free));
         self.tally.further += u64::from(further.is_some());
         further
     }
@@ -171,18 +171,18 @@ impl Simulation {
     /// Gives back the claim at a further address.
     pub(super) fn give_back(&mut self, job: &FetchJob, addr: Option<IpAddr>) {
         if let (Some(first), Some(addr)) = (job.addr, addr)
-            && let Some(turn) = self.further_turn(first, addr, job)
+            && let Some(claim) = self.further_claim(first, addr, job)
         {
-            turn.give_back(&self.run.ledger, self.now);
+            claim.release(&self.run.ledger, self.now);
         }
     }
 
-    fn further_turn(&self, first: IpAddr, addr: IpAddr, job: &FetchJob) -> Option<FurtherTurn> {
-        FurtherTurn::new(first, addr, job.deadline, self.plan.config.politeness.ip_delay)
+    fn further_claim(&self, first: IpAddr, addr: IpAddr, job: &FetchJob) -> Option<FurtherClaim> {
+        FurtherClaim::new(first, addr, job.deadline, self.plan.config.politeness.ip_delay)
     }
 
     /// A fetch must end if its request has arrived.
-    pub(super) fn hurry(&mut self, shard: usize, id: u64) {
+    pub(super) fn cut_short(&mut self, shard: usize, id: u64) {
         let is_of = |event: &Event| matches!(event, Event::Fetched(of, job, _) if *of == shard && job.id == id);
         let number = self.run.pending.iter().find(|(_, event)| is_of(event)).map(|(number, _)| *number);
         if let Some(Event::Fetched(_, job, addr)) = number.and_then(|number| self.run.pending.remove(&number)) {

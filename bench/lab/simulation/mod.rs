@@ -219,7 +219,7 @@ impl Simulation {
                 let way = millis(self.rng.below(300));
                 self.later(way, Event::Arrive(index, job));
             }
-            Effect::Hurry(id) => self.hurry(index, id),
+            Effect::CutShort(id) => self.cut_short(index, id),
             Effect::Ask(query) => {
                 self.tally.dns_queries += 1;
                 let lost = self.outages.answer(self.now, query.wait);

@@ -205,7 +205,7 @@ fn job(url: &Url) -> FetchJob {
         addr: Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
         both_families: false,
         others: Vec::new(),
-        turns: Default::default(),
+        claims: Default::default(),
         number: 0,
         depth: 0,
         via: None,

@@ -25,7 +25,7 @@ use crate::backlinks::SiteLink;
 use crate::spool::{ReadFor, Spool};
 use ringcrawl_base::time::{Duration, Instant};
 use ringcrawl_config as config;
-use ringcrawl_url::{Found, UrlBatch, VIA_BYTES_MAX};
+use ringcrawl_url::{FoundUrl, UrlBatch, VIA_BYTES_MAX};
 
 /// The lanes to and from every other shard.
 #[derive(Debug)]
@@ -110,11 +110,11 @@ impl Lanes {
     }
 
     /// Adds one URL for shard `to`.
-    pub fn push(&mut self, now: Instant, to: u16, found: Found<'_>, spool: &mut Spool) {
+    pub fn push(&mut self, now: Instant, to: u16, found: FoundUrl<'_>, spool: &mut Spool) {
         let lane = &mut self.lanes[usize::from(to)];
         let Limits { via_bytes_max, found_bytes_max, .. } = self.limits;
         let is_told = |via: &&str| via.len() <= via_bytes_max && via.len() + found.url.len() <= found_bytes_max;
-        if !lane.open.push_found(Found { via: found.via.filter(is_told), ..found }) {
+        if !lane.open.push_found(FoundUrl { via: found.via.filter(is_told), ..found }) {
             return;
         }
         self.urls += 1;
@@ -295,7 +295,7 @@ impl Lanes {
                 too_long += 1;
                 continue;
             }
-            part.push_found(Found { via: found.via.filter(|_| via_bytes + bytes <= bytes_max), ..found });
+            part.push_found(FoundUrl { via: found.via.filter(|_| via_bytes + bytes <= bytes_max), ..found });
         }
         self.urls += part.len() as u64;
         self.wait(to, number, Rc::new(part), spool);
@@ -343,7 +343,7 @@ impl Lanes {
     /// A spooled batch came back.
     pub fn returned(&mut self, to: u16, batch: UrlBatch) {
         let lane = &mut self.lanes[usize::from(to)];
-        let Some(number) = lane.reading.take() else { panic!("a batch came back that nobody asked for") };
+        let Some(number) = lane.reading.take() else { panic!("a batch came back that was not asked for") };
         self.waiting_bytes += batch.as_bytes().len();
         lane.waiting.push_back((MessageKind::Urls, Content::Urls(number, Rc::new(batch))));
         self.has_more(to);

@@ -17,7 +17,7 @@ use super::sync::{Arc, AtomicU64, Ordering};
 /// Makes a ring of at least `bytes` bytes.
 pub fn ring(bytes: usize) -> (Producer, Consumer) {
     let words = bytes.div_ceil(WORD_BYTES).next_power_of_two().max(WORDS_MIN);
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(RingBuffer {
         words: (0..words).map(|_| AtomicU64::new(0)).collect(),
         tail: OwnLine(AtomicU64::new(0)),
         head: OwnLine(AtomicU64::new(0)),
@@ -28,7 +28,7 @@ pub fn ring(bytes: usize) -> (Producer, Consumer) {
 /// The sending end.
 #[derive(Debug)]
 pub struct Producer {
-    shared: Arc<Shared>,
+    shared: Arc<RingBuffer>,
     tail: u64,
     head_seen: u64,
 }
@@ -63,7 +63,7 @@ impl Producer {
 /// The receiving end.
 #[derive(Debug)]
 pub struct Consumer {
-    shared: Arc<Shared>,
+    shared: Arc<RingBuffer>,
     head: u64,
     tail_seen: u64,
 }
@@ -105,13 +105,13 @@ impl Consumer {
 }
 
 #[derive(Debug)]
-struct Shared {
+struct RingBuffer {
     words: Box<[AtomicU64]>,
     tail: OwnLine,
     head: OwnLine,
 }
 
-impl Shared {
+impl RingBuffer {
     /// Stores a message's length at `at`, and its bytes after it.
     fn put(&self, at: u64, message: &[u8]) {
         self.slot(at).store(message.len() as u64, Ordering::Relaxed);

@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 use super::Frontier;
 use super::hosts::{Blame, Meaning, kind_of};
 use super::order::Cost;
-use super::queue::{QueuedUrl, Ticket, Turn};
+use super::queue::{QueueTurn, QueuedUrl, Ticket};
 use super::robots::RobotsResult;
 use crate::job::{FetchJob, HostId, JobKind};
 use crate::outcome::Outcome;
@@ -36,9 +36,9 @@ impl Frontier {
         let id = job.host;
         assert!(self.hosts[id].under_way.jobs() > 0, "a job came back that was not under way");
         if job.kind != JobKind::Resolve {
-            let met_wall = matches!(outcome, Outcome::Fetched(fetched) if fetched.wall.is_some());
+            let met_interstitial = matches!(outcome, Outcome::Fetched(fetched) if fetched.interstitial.is_some());
             let is_fine = matches!(outcome, Outcome::Fetched(fetched) if fetched.truncated.is_none());
-            self.fetch_ended(now, job, met_wall, is_fine);
+            self.fetch_ended(now, job, met_interstitial, is_fine);
         }
         let end = match job.kind {
             JobKind::Resolve => {
@@ -131,11 +131,11 @@ impl Frontier {
     }
 
     /// A fetch of a host ended; tells whether it met a wall, and whether it brought a page.
-    fn fetch_ended(&mut self, now: Instant, job: &FetchJob, met_wall: bool, is_fine: bool) {
+    fn fetch_ended(&mut self, now: Instant, job: &FetchJob, met_interstitial: bool, is_fine: bool) {
         if self.slots.fetch_slots.gives_turns_back(job.id) {
-            self.hosts[job.host].end_request(now, job, met_wall, &self.ledger, &self.settings.politeness);
-        } else if met_wall {
-            job.turns.rest_after_wall(&self.ledger, now);
+            self.hosts[job.host].end_request(now, job, met_interstitial, &self.ledger, &self.settings.politeness);
+        } else if met_interstitial {
+            job.claims.rest_after_interstitial(&self.ledger, now);
         }
         self.slots.fetch_ended(now, &mut self.hosts, job, is_fine, &self.settings);
     }
@@ -215,7 +215,7 @@ impl Frontier {
         let ticket = Ticket { number: job.number, depth: job.depth, is_strangers: job.is_strangers };
         let weight = self.order.judge(host, &job.url, ticket).weight();
         let (url, is_examined) = (job.url.clone(), job.is_examined);
-        let (level, turn, is_put_off) = (0, Turn::Queue, false);
+        let (level, turn, is_put_off) = (0, QueueTurn::Queue, false);
         let entry = QueuedUrl { url, ticket, attempt, level, turn, weight, is_examined, is_put_off };
         self.queue.change(&mut host.backlog, |backlog| backlog.retry(now + wait, entry));
         End::Again

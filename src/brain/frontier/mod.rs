@@ -44,7 +44,7 @@ use crate::scope::Scope;
 use crate::spool::Spool;
 use crate::trouble::Trouble;
 use crate::waits::Waits;
-use hosts::{HostNotes, HostTable, Review, State};
+use hosts::{HostNotes, HostState, HostTable, Review};
 use order::Order;
 use queue::{QueuedUrl, UrlQueues, Waiting};
 use ringcrawl_base::Failure;
@@ -144,7 +144,7 @@ impl Frontier {
 
     /// Whether a URL must wait until its host can come in.
     fn waits_outside(&mut self, now: Instant, known: Option<HostId>, url: &Url, site: SiteKey) -> bool {
-        if known.is_some_and(|id| self.hosts[id].state() != State::Idle) {
+        if known.is_some_and(|id| self.hosts[id].state() != HostState::Idle) {
             return false;
         }
         // A URL that waits outside and can come in goes before it.
@@ -158,7 +158,7 @@ impl Frontier {
         let slots = self.hosts.slots();
         let host = &mut self.hosts[id];
         self.queue.push((id, &mut host.backlog), slots, place, (ticket, url));
-        if matches!(host.state(), State::Idle | State::Emptied | State::Resting(_)) {
+        if matches!(host.state(), HostState::Idle | HostState::Emptied | HostState::Resting(_)) {
             let at = host.pace.not_before();
             self.schedule(id, now, at);
         }
@@ -373,17 +373,17 @@ impl Frontier {
                 continue;
             }
             match self.hosts[id].state() {
-                State::Waiting(_) => self.slots.make_ready(&mut self.hosts, id),
-                State::Parked => self.review.is_parked(id),
+                HostState::Waiting(_) => self.slots.make_ready(&mut self.hosts, id),
+                HostState::Parked => self.review.is_parked(id),
                 // It is checked when it continues or has nothing to do.
-                State::Ready | State::Busy | State::Reading => {}
-                State::Idle | State::Emptied | State::Resting(_) => {}
+                HostState::Ready | HostState::Busy | HostState::Reading => {}
+                HostState::Idle | HostState::Emptied | HostState::Resting(_) => {}
             }
         }
         let mut parked = self.review.end_part(part.slots.end, slots);
         // A slot may have another host by now.
         let (hosts, blocks) = (&self.hosts, self.scope.blocks());
-        parked.retain(|id| hosts[*id].state() == State::Parked && blocks.blocks_host(&hosts[*id].name));
+        parked.retain(|id| hosts[*id].state() == HostState::Parked && blocks.blocks_host(&hosts[*id].name));
         if !parked.is_empty() {
             let keys = parked.iter().flat_map(|id| hosts[*id].keys(&self.settings)).collect();
             self.slots.end_waits(&mut self.hosts, &parked, keys);

@@ -13,7 +13,7 @@
 
 use super::Frontier;
 use super::hosts::RulesStep;
-use super::robots::{ASK_AGAIN, Asked, Asker, Finding, RobotsAnswer, RobotsRequest, finding_of};
+use super::robots::{ASK_AGAIN, AskOutcome, Asker, Finding, RobotsAnswer, RobotsRequest, finding_of};
 use crate::job::{FetchJob, HostId};
 use crate::outcome::Outcome;
 use ringcrawl_base::time::Instant;
@@ -25,7 +25,7 @@ impl Frontier {
         if self.settings.partition.home_of(request.url.host()) != self.settings.shard {
             return;
         }
-        if let Asked::Known(finding) = self.ask(now, Asker::Shard(from), &request.url) {
+        if let AskOutcome::Known(finding) = self.ask(now, Asker::Shard(from), &request.url) {
             self.robots.tell(from, &request.url, finding);
         }
     }
@@ -101,7 +101,7 @@ impl Frontier {
                     break;
                 }
                 RulesStep::Ask(target) => match self.ask(now, Asker::Origin(id, index as u8), &target) {
-                    Asked::Known(known) => finding = known,
+                    AskOutcome::Known(known) => finding = known,
                     asked => return self.wait_for_file(now, id, index, &asked),
                 },
             }
@@ -140,32 +140,32 @@ impl Frontier {
             return self.hosts[id].origins[index].wait(now + ASK_AGAIN, true);
         }
         match self.ask(now, Asker::Origin(id, index as u8), &target) {
-            Asked::Known(finding) => self.learn(now, id, index, finding),
+            AskOutcome::Known(finding) => self.learn(now, id, index, finding),
             asked => self.wait_for_file(now, id, index, &asked),
         }
     }
 
-    fn wait_for_file(&mut self, now: Instant, id: HostId, index: usize, asked: &Asked) {
+    fn wait_for_file(&mut self, now: Instant, id: HostId, index: usize, asked: &AskOutcome) {
         // Admitting another host may have evicted this one if it had nothing to do.
         let origin = self.hosts.get_mut(id).and_then(|host| host.origins.get_mut(index));
         if let Some(origin) = origin {
-            origin.wait(now + ASK_AGAIN, !matches!(asked, Asked::Full));
+            origin.wait(now + ASK_AGAIN, !matches!(asked, AskOutcome::Full));
         }
     }
 
     /// Requests a file that an origin or another shard was redirected to.
-    fn ask(&mut self, now: Instant, asker: Asker, url: &Url) -> Asked {
+    fn ask(&mut self, now: Instant, asker: Asker, url: &Url) -> AskOutcome {
         let owner = self.settings.partition.home_of(url.host());
         let is_ours = owner == self.settings.shard;
         if let Some(finding) = is_ours.then(|| self.hosts.known_file(now, url)).flatten() {
-            return Asked::Known(finding);
+            return AskOutcome::Known(finding);
         }
         let asking_site = match asker {
             Asker::Origin(id, _) => self.hosts.get_mut(id).map(|host| host.site),
             Asker::Shard(_) => None,
         };
         let asked = self.robots.ask(now, asker, asking_site, url);
-        let Asked::New { displaced } = &asked else { return asked };
+        let AskOutcome::New { displaced } = &asked else { return asked };
         if let Some(displaced) = displaced
             && let Some(id) = self.hosts.find(displaced.host())
         {
@@ -180,7 +180,7 @@ impl Frontier {
         let id = self.hosts.admit_beyond_bound(now, url.host(), site, asking_site.unwrap_or_default());
         let Some(id) = id.filter(|id| self.hosts[*id].robots_wanted.len() < HOST_FILES_MAX) else {
             self.robots.withdraw(url);
-            return Asked::Full;
+            return AskOutcome::Full;
         };
         self.hosts[id].robots_wanted.push(url.clone());
         self.wake_host(now, id);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::kinds;
-use crate::politeness::{Key, Retries, RetryClass};
+use crate::politeness::{ClaimKey, Retries, RetryClass};
 use crate::route::Partition;
 use ringcrawl_base::Failure;
 use ringcrawl_base::time::{Duration, WallClock};
@@ -91,9 +91,9 @@ impl Settings {
     }
 
     /// The key of a host, if several shards may have URLs of it.
-    pub(super) fn host_key(&self, name: &str) -> Option<Key> {
+    pub(super) fn host_key(&self, name: &str) -> Option<ClaimKey> {
         let hash = || xxh3_64_with_seed(name.as_bytes(), self.rng_seed);
-        self.shares_hosts.then(|| Key::Host(hash()))
+        self.shares_hosts.then(|| ClaimKey::Host(hash()))
     }
 
     /// How long a robots.txt is not queried again after a failure, `attempts` after the first. If the connection is

@@ -6,14 +6,14 @@
 
 use std::net::IpAddr;
 
-use super::hosts::{Origin, REFRESH_PATIENCE, State, Verdict, is_no_robots_txt};
+use super::hosts::{HostState, Origin, REFRESH_PATIENCE, RobotsVerdict, is_no_robots_txt};
 use super::order::{Left, PENDING_PAUSE};
 use super::queue::{QueuedUrl, Ticket};
 use super::robots::RobotsResult;
-use super::url_choice::{Next, UrlChoice, wait_for_origin};
+use super::url_choice::{HostStep, UrlChoice, wait_for_origin};
 use super::{Frontier, STEPS_MAX, TURN_FUEL};
 use crate::job::{FetchJob, HostId, JobKind};
-use crate::politeness::{GivenUp, Turns};
+use crate::politeness::{Claims, GivenUp};
 use crate::spool::{Block, ReadFor, Spool};
 use ringcrawl_base::Failure;
 use ringcrawl_base::time::{Duration, Instant};
@@ -56,24 +56,24 @@ impl Frontier {
                 return self.wanted_robots_job(id, now);
             }
             match self.choose_url(id, now) {
-                Next::Current => {}
-                Next::Stale => continue,
-                Next::End(entry, failure) => {
+                HostStep::Current => {}
+                HostStep::Stale => continue,
+                HostStep::End(entry, failure) => {
                     self.end_unfetched(*entry, failure);
                     continue;
                 }
-                Next::Wait(_) | Next::Idle if self.wants_robots(id, now) => {
+                HostStep::Wait(_) | HostStep::Idle if self.wants_robots(id, now) => {
                     return self.wanted_robots_job(id, now);
                 }
-                Next::Wait(at) => {
+                HostStep::Wait(at) => {
                     self.schedule(id, now, at);
                     return None;
                 }
-                Next::Read(block) => {
+                HostStep::Read(block) => {
                     self.read_back(id, block, spool);
                     return None;
                 }
-                Next::Idle => {
+                HostStep::Idle => {
                     self.retire(id, now);
                     return None;
                 }
@@ -112,8 +112,8 @@ impl Frontier {
                 continue;
             };
             match host.verdict(origin, &entry.url, now, &self.settings, &mut self.fuel) {
-                Verdict::Settle(failure) => self.end_unfetched(entry, failure),
-                Verdict::Wait(at) => {
+                RobotsVerdict::Settle(failure) => self.end_unfetched(entry, failure),
+                RobotsVerdict::Wait(at) => {
                     // A batch entry has no room for the count of attempts, so retries wait elsewhere.
                     if entry.attempt > 0 {
                         self.queue.change(&mut host.backlog, |backlog| backlog.retry(at, entry));
@@ -139,18 +139,18 @@ impl Frontier {
                     self.schedule(id, now, at);
                     return None;
                 }
-                Verdict::Ask => {
+                RobotsVerdict::Ask => {
                     host.backlog.set_current(entry);
                     self.ask_again(now, id, origin);
                 }
-                Verdict::Fetch => {
+                RobotsVerdict::Fetch => {
                     host.backlog.set_current(entry);
                     match self.own_rules(id, origin, now) {
                         RulesJob::Looked => {}
                         RulesJob::Asked(job) => return job,
                     }
                 }
-                Verdict::Allowed => return self.page_job(id, entry, now),
+                RobotsVerdict::Allowed => return self.page_job(id, entry, now),
             }
         }
         // A long run of URLs that robots.txt forbids: others go first, and the host pauses if its verdicts are
@@ -162,7 +162,7 @@ impl Frontier {
     }
 
     /// Chooses the host's current URL, if it has none.
-    fn choose_url(&mut self, id: HostId, now: Instant) -> Next {
+    fn choose_url(&mut self, id: HostId, now: Instant) -> HostStep {
         let slots = self.hosts.slots();
         let Frontier { hosts, queue, order, fuel, .. } = self;
         UrlChoice { now, id, host: &mut hosts[id], slots, queue, order, fuel }.choose()
@@ -175,22 +175,22 @@ impl Frontier {
         }
         // They end without a request.
         match self.choose_url(id, now) {
-            Next::Current => {
+            HostStep::Current => {
                 if let Some(entry) = self.hosts[id].backlog.take_current() {
                     self.end_unfetched(entry, given_up.failure);
                 }
                 true
             }
-            Next::Stale => true,
-            Next::End(entry, failure) => {
+            HostStep::Stale => true,
+            HostStep::End(entry, failure) => {
                 self.end_unfetched(*entry, failure);
                 true
             }
-            Next::Read(block) => {
+            HostStep::Read(block) => {
                 self.read_back(id, block, spool);
                 false
             }
-            Next::Wait(_) | Next::Idle => {
+            HostStep::Wait(_) | HostStep::Idle => {
                 self.retire(id, now);
                 false
             }
@@ -198,7 +198,7 @@ impl Frontier {
     }
 
     fn read_back(&mut self, id: HostId, block: Block, spool: &mut Spool) {
-        self.hosts.set_state(id, State::Reading);
+        self.hosts.set_state(id, HostState::Reading);
         spool.read(block, ReadFor::Host(id));
     }
 
@@ -213,10 +213,10 @@ impl Frontier {
         self.hosts[id].leave = None;
         match self.hosts[id].pace.not_before() {
             // Their ends are still to come.
-            _ if self.hosts[id].under_way.jobs() > 0 => self.hosts.set_state(id, State::Emptied),
+            _ if self.hosts[id].under_way.jobs() > 0 => self.hosts.set_state(id, HostState::Emptied),
             at if at > now => self.slots.let_rest(&mut self.hosts, id, at),
             _ => {
-                self.hosts.set_state(id, State::Idle);
+                self.hosts.set_state(id, HostState::Idle);
                 // Rules outlast their expiry only for URLs that wait.
                 self.hosts[id].origins.iter_mut().for_each(Origin::note_use);
                 self.queue.look_outside_again();
@@ -311,20 +311,20 @@ impl Frontier {
                 return None;
             };
             match host.verdict(origin, &url, now, &self.settings, &mut self.fuel) {
-                Verdict::Fetch => match self.own_rules(id, origin, now) {
+                RobotsVerdict::Fetch => match self.own_rules(id, origin, now) {
                     RulesJob::Asked(job) => return job,
                     RulesJob::Looked => {
                         self.schedule(id, now, now);
                         return None;
                     }
                 },
-                Verdict::Settle(Failure::RobotsDenied) if self.hosts[id].takes_forbidden_file(&url) => {}
-                Verdict::Settle(Failure::RobotsDenied | Failure::CrawlDelayTooLong | Failure::HostDead) => {
+                RobotsVerdict::Settle(Failure::RobotsDenied) if self.hosts[id].takes_forbidden_file(&url) => {}
+                RobotsVerdict::Settle(Failure::RobotsDenied | Failure::CrawlDelayTooLong | Failure::HostDead) => {
                     self.refuse_file(now, id, &url);
                     return None;
                 }
                 // Its own rules cannot be determined: they may be in this file, or wait for it.
-                Verdict::Allowed | Verdict::Wait(_) | Verdict::Ask | Verdict::Settle(_) => {}
+                RobotsVerdict::Allowed | RobotsVerdict::Wait(_) | RobotsVerdict::Ask | RobotsVerdict::Settle(_) => {}
             }
         }
         let job = self.request(id, JobKind::Robots, url, now);
@@ -348,7 +348,7 @@ impl Frontier {
         let host = &mut self.hosts[id];
         // Its jobs in flight may have shown meanwhile that it bears fewer.
         if !host.under_way.has_room(host.pace.requests_max()) {
-            self.hosts.set_state(id, State::Busy);
+            self.hosts.set_state(id, HostState::Busy);
             return None;
         }
         host.pace.keep_hours(now, wall);
@@ -374,26 +374,26 @@ impl Frontier {
             self.schedule(id, now, now);
             return None;
         };
-        let turns = host.turns_for(addr, &self.settings);
-        if host.under_way.must_end_visit(now, &turns, |key| self.slots.is_wanted(key, id)) {
-            self.hosts.set_state(id, State::Busy);
+        let claims = host.claims_for(addr, &self.settings);
+        if host.under_way.must_end_visit(now, &claims, |key| self.slots.is_wanted(key, id)) {
+            self.hosts.set_state(id, HostState::Busy);
             return None;
         }
-        let lasts_max = self.slots.time_for(id, host, &turns, self.settings.deadline);
+        let lasts_max = self.slots.time_for(id, host, &claims, self.settings.deadline);
         let deadline = now + lasts_max;
-        // Another operator would need a further turn.
+        // Another operator would need a further claim.
         let operator = self.settings.operators.of_address(addr);
         others.retain(|other| self.settings.operators.of_address(*other) == operator);
         let hold_until = host.hold_until(now, deadline, self.settings.deadline);
         if !host.under_way.is_visiting()
-            && let Err(taken) = self.slots.claim([now, hold_until], (id, &*host), &turns, &self.ledger, &self.settings)
+            && let Err(taken) = self.slots.claim([now, hold_until], (id, &*host), &claims, &self.ledger, &self.settings)
         {
             self.slots.park(now, &mut self.hosts, id, taken, &self.settings);
             return None;
         }
-        host.begin_request(now, &turns, hold_until, &self.settings.politeness);
+        host.begin_request(now, &claims, hold_until, &self.settings.politeness);
         let is_hurried = lasts_max < self.settings.deadline;
-        Some(FetchJob { others, turns, is_hurried, ..self.job(now, id, kind, url, Some(addr), deadline) })
+        Some(FetchJob { others, claims, is_hurried, ..self.job(now, id, kind, url, Some(addr), deadline) })
     }
 
     /// The lookup of a host's name for a request at `needed_at`, or `None` if it must wait. A host whose expired
@@ -408,7 +408,7 @@ impl Frontier {
         if let Some(since) = host.under_way.refreshing() {
             match may_go_on {
                 true => self.schedule(id, now, needed_at.max(since + REFRESH_PATIENCE)),
-                false => self.hosts.set_state(id, State::Busy),
+                false => self.hosts.set_state(id, HostState::Busy),
             }
             return None;
         }
@@ -440,7 +440,7 @@ impl Frontier {
         deadline: Instant,
     ) -> FetchJob {
         self.hosts[id].under_way.begins(kind);
-        self.hosts.set_state(id, State::Busy);
+        self.hosts.set_state(id, HostState::Busy);
         self.next_job += 1;
         let (site, fetch_slots) = (self.hosts[id].site, &mut self.slots.fetch_slots);
         let is_of_slow_site = fetch_slots.is_slow(site);
@@ -457,7 +457,7 @@ impl Frontier {
             addr,
             both_families: false,
             others: Vec::new(),
-            turns: Turns::default(),
+            claims: Claims::default(),
             number: 0,
             depth: 0,
             via: None,

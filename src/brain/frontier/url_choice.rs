@@ -6,8 +6,8 @@
 //! Limits: [`PUT_OFF_MAX`] URLs are put off at once; half of [`RETRIES_MIN`] while memory is over its bound.
 
 use super::hosts::{Host, kind_of};
-use super::order::{Order, Step};
-use super::queue::{PUT_OFF_MAX, QueuedUrl, RETRIES_MAX, RETRIES_MIN, Taken, Turn, UrlQueues};
+use super::order::{Order, OrderDecision};
+use super::queue::{PUT_OFF_MAX, QueueTurn, QueuedUrl, RETRIES_MAX, RETRIES_MIN, Taken, UrlQueues};
 use crate::job::HostId;
 use crate::kinds::KindFacts;
 use crate::spool::Block;
@@ -17,7 +17,7 @@ use ringcrawl_robots::Fuel;
 use ringcrawl_url::Url;
 
 /// The next step of a host.
-pub(super) enum Next {
+pub(super) enum HostStep {
     /// Look at the current URL.
     Current,
     /// Look for another URL: the one that came had its turn before, or went elsewhere.
@@ -46,11 +46,11 @@ pub(super) struct UrlChoice<'a> {
 
 impl UrlChoice<'_> {
     /// Chooses the host's current URL, if it has none.
-    pub(super) fn choose(mut self) -> Next {
+    pub(super) fn choose(mut self) -> HostStep {
         let (now, retries_max) = (self.now, if self.queue.memory.has_room() { RETRIES_MAX } else { RETRIES_MIN });
         let UrlChoice { ref mut host, ref mut queue, .. } = self;
         if host.backlog.current().is_some() {
-            return Next::Current;
+            return HostStep::Current;
         }
         let tried = host.backlog.tried();
         // Failed URLs are retried once others have shown how the host does: three links to a broken script would hold
@@ -64,7 +64,7 @@ impl UrlChoice<'_> {
         }
         // Each job in flight may add one more. There may be room for more of them sooner.
         if let (Some(at), true) = (wait, tried + host.under_way.jobs() >= retries_max) {
-            return Next::Wait(at.min(now + ROOM_PAUSE));
+            return HostStep::Wait(at.min(now + ROOM_PAUSE));
         }
         for index in 0..host.origins.len() {
             let waits_until = host.waits_until(index, now);
@@ -81,13 +81,13 @@ impl UrlChoice<'_> {
             };
             let judgment = self.order.judge(host, &url, ticket);
             let (weight, is_examined) = (judgment.weight(), judgment.wants_look);
-            let (attempt, level, turn, is_put_off) = (0, 0, Turn::Queue, false);
+            let (attempt, level, turn, is_put_off) = (0, 0, QueueTurn::Queue, false);
             let entry = QueuedUrl { url, ticket, attempt, level, turn, weight, is_examined, is_put_off };
             host.backlog.set_current(entry);
             return self.if_not_resting();
         }
         if host.kind_rest.as_ref().is_some_and(|rest| rest.are_many_put_off()) && !host.end_doubt(now) {
-            return Next::Wait(wait.map_or(now + SEARCH_PAUSE, |wait| wait.min(now + SEARCH_PAUSE)));
+            return HostStep::Wait(wait.map_or(now + SEARCH_PAUSE, |wait| wait.min(now + SEARCH_PAUSE)));
         }
         let is_lap_over = host.kind_rest.as_mut().is_some_and(|rest| rest.is_lap_over(now));
         let taken = queue.change(&mut host.backlog, |backlog| {
@@ -102,20 +102,20 @@ impl UrlChoice<'_> {
             Taken::Url => self.judge_taken(),
             Taken::Damaged(turn) => {
                 queue.is_lost();
-                if turn != Turn::Queue {
+                if turn != QueueTurn::Queue {
                     self.order.kinds.left_lane();
                 }
-                Next::Stale
+                HostStep::Stale
             }
-            Taken::Read(block) => Next::Read(block),
+            Taken::Read(block) => HostStep::Read(block),
             // No other URL is delayed by them.
             Taken::Nothing if host.doubtful_rest > now => {
                 host.doubtful_rest = Instant::ZERO;
-                Next::Wait(now)
+                HostStep::Wait(now)
             }
             Taken::Nothing => {
                 if host.end_doubt(now) {
-                    return Next::Wait(now);
+                    return HostStep::Wait(now);
                 }
                 if others_first && queue.change(&mut host.backlog, |backlog| backlog.take_retry(now)) {
                     return self.if_not_resting();
@@ -123,24 +123,24 @@ impl UrlChoice<'_> {
                 // URLs that rest with their kinds have not ended.
                 let next_end = host.kind_rest.as_ref().and_then(|rest| rest.next_end(now));
                 let next_end = next_end.filter(|_| host.backlog.has_resting());
-                [wait, next_end].into_iter().flatten().min().map_or(Next::Idle, Next::Wait)
+                [wait, next_end].into_iter().flatten().min().map_or(HostStep::Idle, HostStep::Wait)
             }
         }
     }
 
     /// Judges the URL that was taken from a queue.
-    fn judge_taken(mut self) -> Next {
-        let Some(entry) = self.host.backlog.take_current() else { return Next::Stale };
+    fn judge_taken(mut self) -> HostStep {
+        let Some(entry) = self.host.backlog.take_current() else { return HostStep::Stale };
         match self.order.taken(self.host, &entry) {
-            Step::Stale => {
+            OrderDecision::Stale => {
                 self.fuel.spend(STALE_WORK);
-                Next::Stale
+                HostStep::Stale
             }
-            Step::Lower(kind) => {
+            OrderDecision::Lower(kind) => {
                 self.lower(&entry, kind);
-                Next::Stale
+                HostStep::Stale
             }
-            Step::Go(judgment) => {
+            OrderDecision::Go(judgment) => {
                 let (weight, is_examined) = (judgment.weight(), judgment.wants_look);
                 self.host.backlog.set_current(QueuedUrl { weight, is_examined, ..entry });
                 self.if_not_resting()
@@ -150,20 +150,20 @@ impl UrlChoice<'_> {
 
     /// The current URL, unless it is put off or ends together with its kind. Without room to put it off it goes to the
     /// lane of resting URLs.
-    fn if_not_resting(mut self) -> Next {
+    fn if_not_resting(mut self) -> HostStep {
         let UrlChoice { now, ref mut host, .. } = self;
         if host.kind_rest.is_none() {
-            return Next::Current;
+            return HostStep::Current;
         }
-        let Some(entry) = host.backlog.current() else { return Next::Current };
+        let Some(entry) = host.backlog.current() else { return HostStep::Current };
         let of = kind_of(&entry.url, entry.ticket.is_strangers);
         let (is_given_up, rests_until) = (host.is_of_kind_given_up(now, of), host.kind_rests_until(now, of));
-        let Some(until) = rests_until.or(is_given_up.then_some(now)) else { return Next::Current };
-        let Some(entry) = host.backlog.take_current() else { return Next::Current };
+        let Some(until) = rests_until.or(is_given_up.then_some(now)) else { return HostStep::Current };
+        let Some(entry) = host.backlog.take_current() else { return HostStep::Current };
         if is_given_up {
-            return Next::End(Box::new(entry), Failure::HostDead);
+            return HostStep::End(Box::new(entry), Failure::HostDead);
         }
-        host.kind_rest.iter_mut().for_each(|rest| rest.is_put_off(entry.turn != Turn::Queue));
+        host.kind_rest.iter_mut().for_each(|rest| rest.is_put_off(entry.turn != QueueTurn::Queue));
         self.fuel.spend(STALE_WORK);
         // A lane cannot store the count of attempts; a URL that was tried came from among the retries.
         if room_to_put_off(self.host, self.queue) == 0 && entry.attempt == 0 {
@@ -171,7 +171,7 @@ impl UrlChoice<'_> {
         } else {
             put_off(self.host, self.queue, until, entry);
         }
-        Next::Stale
+        HostStep::Stale
     }
 
     /// Sends a URL to the lane of its kind.

@@ -382,7 +382,7 @@ mod tests {
         let at = text.find("host-dead").expect("by its name");
         let mut unknown = payload.clone();
         unknown[at] = b'g';
-        assert_eq!(EndEntries::from_payload(&unknown), None, "a failure that nobody knows");
+        assert_eq!(EndEntries::from_payload(&unknown), None, "an unknown failure");
     }
 
     #[test]

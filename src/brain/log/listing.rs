@@ -20,9 +20,9 @@ use super::replay::EntryCount;
 use super::{End, EndEntries, EndKind, HostNote, LogFile, UrlEntries};
 use crate::backlinks::SiteLink;
 use crate::hops::Hops;
-use crate::outcome::Wall;
+use crate::outcome::Interstitial;
 use ringcrawl_base::{Failure, Truncated};
-use ringcrawl_url::{Found, UrlBatch};
+use ringcrawl_url::{FoundUrl, UrlBatch};
 
 /// The logs of one shard, being turned into a list.
 #[derive(Debug)]
@@ -77,7 +77,7 @@ pub struct Listed<'a> {
     /// Whether its body was that of a recently stored page.
     pub is_duplicate: bool,
     /// How the crawler was kept out, if the response says so.
-    pub wall: Option<Wall>,
+    pub interstitial: Option<Interstitial>,
     /// How its body was cut, if it was.
     pub cut: Option<Truncated>,
     /// When it ended, in seconds since 1970; `None` while it waits.
@@ -281,8 +281,8 @@ impl LastEnd {
         LastEnd { seconds, code, flags: flags | cut << CUT_SHIFT, tries: end.tries }
     }
 
-    fn listed(self, found: Found<'_>) -> Listed<'_> {
-        let Found { via, depth, url: text } = found;
+    fn listed(self, found: FoundUrl<'_>) -> Listed<'_> {
+        let FoundUrl { via, depth, url: text } = found;
         let state = match self.code {
             0 => UrlState::Waiting,
             status @ 1..FAILURES_FROM => UrlState::Fetched(status),
@@ -292,17 +292,17 @@ impl LastEnd {
         };
         let seconds = (self.code > 0).then_some(u64::from(self.seconds));
         let [is_duplicate, is_challenge] = [IS_DUPLICATE, IS_CHALLENGE].map(|flag| self.flags & flag != 0);
-        let wall = match self.code {
-            402 => Some(Wall::Payment),
-            _ => is_challenge.then_some(Wall::Challenge),
+        let interstitial = match self.code {
+            402 => Some(Interstitial::Payment),
+            _ => is_challenge.then_some(Interstitial::Challenge),
         };
         let cut = usize::from(self.flags >> CUT_SHIFT).checked_sub(1).and_then(|cut| CUTS.get(cut).copied());
-        Listed { text, via, depth, state, tries: self.tries, is_duplicate, wall, cut, seconds, detail: "" }
+        Listed { text, via, depth, state, tries: self.tries, is_duplicate, interstitial, cut, seconds, detail: "" }
     }
 }
 
 /// URLs of the crawl itself: those outside of its scope are listed elsewhere.
-fn without_external(aside: &UrlBatch) -> impl Iterator<Item = Found<'_>> {
+fn without_external(aside: &UrlBatch) -> impl Iterator<Item = FoundUrl<'_>> {
     aside.found().filter(|found| found.depth != Hops::EXTERNAL.bits())
 }
 

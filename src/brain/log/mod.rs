@@ -42,7 +42,7 @@ use std::collections::VecDeque;
 
 use crate::backlinks::SiteLink;
 use block::{BlockHead, Packer};
-use ringcrawl_url::{Found, UrlBatch};
+use ringcrawl_url::{FoundUrl, UrlBatch};
 
 /// A file of a shard's logs.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -161,7 +161,7 @@ impl Log {
     }
 
     /// Accepts a URL and returns its number.
-    pub fn accept(&mut self, found: Found<'_>) -> u64 {
+    pub fn accept(&mut self, found: FoundUrl<'_>) -> u64 {
         self.urls.accepted.push_found(found);
         self.close_urls(BLOCK_BYTES);
         self.next_url += 1;
@@ -169,7 +169,7 @@ impl Log {
     }
 
     /// A URL finds no room.
-    pub fn set_aside(&mut self, found: Found<'_>) {
+    pub fn set_aside(&mut self, found: FoundUrl<'_>) {
         self.urls.aside.push_found(found);
         self.close_urls(BLOCK_BYTES);
     }
@@ -364,7 +364,7 @@ mod tests {
         urls.push(0, &text);
         for number in 0..200_000 {
             if number % 1_000 == 0 {
-                log.accept(Found::unlinked(0, &text));
+                log.accept(FoundUrl::unlinked(0, &text));
                 log.send(1, 1 + number, &urls);
             }
             let place = Some(RecordPlace {

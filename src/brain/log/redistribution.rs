@@ -21,7 +21,7 @@ use crate::hops::Hops;
 use crate::route::{Partition, shard_of_key};
 use ringcrawl_base::IntMap;
 use ringcrawl_base::time::Duration;
-use ringcrawl_url::{Found, SiteKey, Url, UrlBatch};
+use ringcrawl_url::{FoundUrl, SiteKey, Url, UrlBatch};
 
 /// The files of the earlier and the new shards.
 pub trait RedistributedFiles {
@@ -221,7 +221,7 @@ impl NewLogs {
                 let rng_seed = self.rng_seed;
                 let Some((url, shard, log)) = self.log_of(text) else { return };
                 linked.found(&url, shard, rng_seed);
-                let new = log.accept(Found { via, depth, url: text });
+                let new = log.accept(FoundUrl { via, depth, url: text });
                 over.note(number, is_over.then_some((shard, new)));
             }
             ReplayStep::Aside(urls) => self.set_aside(&urls),

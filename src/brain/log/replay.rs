@@ -21,7 +21,7 @@ use super::{AskAgain, End, EndEntries, EndKind, HostNote, LogFile, RecordPlace, 
 use crate::backlinks::SiteLink;
 use crate::frontier::Cost;
 use ringcrawl_base::Failure;
-use ringcrawl_url::{Found, UrlBatch};
+use ringcrawl_url::{FoundUrl, UrlBatch};
 
 /// An earlier run that is continued.
 #[derive(Debug)]
@@ -303,7 +303,7 @@ impl Replay {
                 }
                 self.urls.block(head);
                 self.ends.at_least(head.mark);
-                for (number, Found { via, depth, url: text }) in (head.first..).zip(entries.accepted.found()) {
+                for (number, FoundUrl { via, depth, url: text }) in (head.first..).zip(entries.accepted.found()) {
                     let mut is_over = self.over.get(number);
                     if let Some((_, again)) =
                         self.again.as_mut().filter(|(chosen, _)| is_over && chosen.is_of_url(text))

@@ -46,7 +46,7 @@ mod tests {
     use super::super::{Log, Owner};
     use super::*;
     use ringcrawl_base::Rng;
-    use ringcrawl_url::Found;
+    use ringcrawl_url::FoundUrl;
 
     #[test]
     fn there_and_back() {
@@ -74,7 +74,7 @@ mod tests {
                 let via = format!("{site}{section}/{}-{:x}.html", page, rng.below(1 << 32));
                 for link in 0..6 {
                     let url = format!("{site}{section}/{}-{:x}.html", 10 * page + link, rng.below(1 << 32));
-                    log.accept(Found { via: Some(&*via).filter(|_| is_told), depth: 3, url: &url });
+                    log.accept(FoundUrl { via: Some(&*via).filter(|_| is_told), depth: 3, url: &url });
                 }
             }
             std::iter::from_fn(|| log.take_append(true)).map(|append| append.bytes.len()).sum::<usize>()

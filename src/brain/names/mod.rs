@@ -137,7 +137,7 @@ impl Lookups {
         self.turns.pop_front();
         // A lookup without a server to query is done.
         let query = self.lookups.get_mut(&id).and_then(|lookup| lookup.query(now, id, &mut self.servers));
-        assert!(query.is_some(), "lookup {id} has its turn and asks nobody");
+        assert!(query.is_some(), "lookup {id} has its turn and asks no server");
         self.queries += 1;
         query
     }

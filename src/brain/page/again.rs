@@ -44,7 +44,7 @@ impl PageReader {
             addr: None,
             both_families: false,
             others: Vec::new(),
-            turns: Default::default(),
+            claims: Default::default(),
             number: 0,
             depth: 0,
             via: None,

@@ -5,7 +5,7 @@
 
 use super::Page;
 use crate::job::JobKind;
-use crate::outcome::Wall;
+use crate::outcome::Interstitial;
 use crate::stats::Totals;
 use ringcrawl_base::{Blemish, Truncated};
 use ringcrawl_html as html;
@@ -26,9 +26,9 @@ impl Page<'_> {
             (transaction.excess, Blemish::BodyExcess),
             (is_page && ok && html::is_misnamed(self.content_type.as_deref(), &decoded.bytes), Blemish::TypeMismatch),
             (is_page && fetched.redirect.as_ref() == Some(&job.url), Blemish::RedirectToItself),
-            (matches!(fetched.status, 429 | 503) && fetched.wall.is_none(), Blemish::Overloaded),
-            (fetched.wall == Some(Wall::Payment), Blemish::PaymentRequired),
-            (fetched.wall == Some(Wall::Challenge), Blemish::Challenge),
+            (matches!(fetched.status, 429 | 503) && fetched.interstitial.is_none(), Blemish::Overloaded),
+            (fetched.interstitial == Some(Interstitial::Payment), Blemish::PaymentRequired),
+            (fetched.interstitial == Some(Interstitial::Challenge), Blemish::Challenge),
             (transaction.tls.as_ref().is_some_and(|tls| tls.certificate_error.is_some()), Blemish::Certificate),
             (is_long_robots, Blemish::RobotsOverLimit),
             (transaction.response.has_bad_length, Blemish::LengthInvalid),

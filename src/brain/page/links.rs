@@ -48,7 +48,7 @@ pub struct PageLink<'a> {
 }
 
 /// The response to scan.
-pub struct Response<'a> {
+pub struct ScannedResponse<'a> {
     /// Its header fields.
     pub headers: &'a http::Headers,
     /// The combined value of its Content-Type fields.
@@ -69,12 +69,12 @@ impl<'a> PageLink<'a> {
 /// links exceeded.
 pub fn page(
     job: &FetchJob,
-    response: &Response,
+    response: &ScannedResponse,
     config: &Config,
     stats: &mut Totals,
     out: &mut dyn FnMut(PageLink) -> bool,
 ) -> (Option<Summary>, Option<&'static str>) {
-    let Response { headers, content_type, body } = *response;
+    let ScannedResponse { headers, content_type, body } = *response;
     let header = content_type.map(String::from_utf8_lossy);
     let budget = &mut config.links.budget();
     let page = |body| Page { body, content_type: header.as_deref(), url: &job.url, agent: config.agent.token() };

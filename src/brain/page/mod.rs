@@ -23,13 +23,13 @@
 mod again;
 mod blemishes;
 mod formats;
+pub mod interstitial;
 mod links;
 mod payload_type;
 mod preferences;
 mod reading;
 mod record;
 pub mod simhash;
-pub mod wall;
 
 pub use reading::{LongResponse, PageRead};
 
@@ -169,7 +169,7 @@ impl PageReader {
             kinds: self.config.store.records,
             has_simhash: self.config.store.simhash == Simhash::On,
         };
-        page.fetched.wall = wall::find(response.status, &response.headers, &page.decoded.bytes);
+        page.fetched.interstitial = interstitial::find(response.status, &response.headers, &page.decoded.bytes);
         self.find_links(&mut page, stats);
         let content_type = page.content_type.as_deref();
         page.is_stored = job.kind != JobKind::Page
@@ -221,8 +221,8 @@ impl PageReader {
         if let (JobKind::Page, Some(target)) = (job.kind, &fetched.redirect) {
             keep(&mut fetched.links, Kind::Link, hops.redirect(), (target.as_str(), hash(target.as_str())));
         }
-        // The links of a wall are its own.
-        if (200..300).contains(&fetched.status) && fetched.wall.is_none() {
+        // The links of an interstitial are its own.
+        if (200..300).contains(&fetched.status) && fetched.interstitial.is_none() {
             // Menus and headings name the same pages repeatedly: each goes on once.
             let mut repeats = Repeats::new();
             let links = &mut fetched.links;
@@ -273,7 +273,7 @@ impl PageReader {
                     }
                     is_new
                 };
-                let response = links::Response { headers: &transaction.response.headers, content_type, body };
+                let response = links::ScannedResponse { headers: &transaction.response.headers, content_type, body };
                 (*summary, exceeded) = links::page(job, &response, &self.config, stats, &mut out);
                 let (feeds, left_out) = alternates.of_page(&job.url, hops);
                 stats.links_other_formats += left_out;
@@ -409,9 +409,11 @@ impl Page<'_> {
         }
     }
 
-    /// Whether the counters treat it as a page: the body of a 2xx response that is not a wall.
+    /// Whether the counters treat it as a page: the body of a 2xx response that is no interstitial.
     pub fn is_page(&self) -> bool {
-        self.job.kind == JobKind::Page && (200..300).contains(&self.fetched.status) && self.fetched.wall.is_none()
+        self.job.kind == JobKind::Page
+            && (200..300).contains(&self.fetched.status)
+            && self.fetched.interstitial.is_none()
     }
 
     /// Bytes of its body, decoded.

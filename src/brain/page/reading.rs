@@ -15,7 +15,7 @@ use crate::stats::Totals;
 use crate::transaction::Transaction;
 use ringcrawl_base::stage::{self, Stage};
 use ringcrawl_http::{self as http, Decoder};
-use ringcrawl_warc::{CaptureWriter, Names, Records, StoreError};
+use ringcrawl_warc::{CaptureIds, CaptureWriter, Records, StoreError};
 
 /// A response to read, with everything that this needs.
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ pub struct LongResponse {
     transaction: Box<Transaction>,
     reader: PageReader,
     /// The names for its records.
-    names: Names,
+    names: CaptureIds,
 }
 
 /// A response that was read elsewhere.
@@ -73,7 +73,7 @@ impl PageReader {
     }
 
     /// Packs the response to `job`, to be read elsewhere; its records get these names.
-    pub fn reading(&self, job: FetchJob, transaction: Box<Transaction>, names: Names) -> Box<LongResponse> {
+    pub fn reading(&self, job: FetchJob, transaction: Box<Transaction>, names: CaptureIds) -> Box<LongResponse> {
         Box::new(LongResponse { job, transaction, reader: self.clone(), names })
     }
 }

@@ -90,8 +90,8 @@ impl Page<'_> {
         if let Some(bits) = simhash.filter(|_| self.has_simhash) {
             write_field(out, "simhash", format!("{bits:016x}").as_bytes());
         }
-        if let Some(wall) = self.fetched.wall {
-            write_field(out, "wall", wall.as_str().as_bytes());
+        if let Some(interstitial) = self.fetched.interstitial {
+            write_field(out, "wall", interstitial.as_str().as_bytes());
         }
         match (&decoded.problem, decoded.truncated) {
             (Some(problem), _) => write_field(out, "contentCodingProblem", format!("{problem:?}").as_bytes()),

@@ -21,7 +21,7 @@ fn job(kind: JobKind, url: &str) -> FetchJob {
         addr: None,
         both_families: false,
         others: Vec::new(),
-        turns: Default::default(),
+        claims: Default::default(),
         number: 0,
         depth: 3,
         via: None,

@@ -1,38 +1,38 @@
-//! The turn at a further address of a fetch, to which it connects when the first does not answer (RFC 8305).
+//! The claim on a further address of a fetch, to which it connects when the first does not answer (RFC 8305).
 //!
-//! Decides: which claim a further address needs. The claim on the first address covers those with the same [`Key`];
-//! where requests to an address have no delay, none is kept. It lasts as long as that of the fetch, and leaves the
-//! usual delay behind.
+//! Decides: which claim a further address needs. The claim on the first address covers those with the same
+//! [`ClaimKey`]; where requests to an address have no delay, none is kept. It lasts as long as that of the fetch, and
+//! leaves the usual delay behind.
 //! Leaves to others: which addresses there are, and in which order (`frontier`); when one is tried (`fetch::dial`).
 
 use std::net::IpAddr;
 
-use super::{HOLD_SLACK, Key, Ledger};
+use super::{ClaimKey, HOLD_SLACK, Ledger};
 use ringcrawl_base::time::{Duration, Instant};
 
-/// The claim that a fetch needs at a further address.
+/// The claim that a fetch needs on a further address.
 #[derive(Clone, Copy, Debug)]
-pub struct FurtherTurn {
+pub struct FurtherClaim {
     ip: IpAddr,
     hold_until: Instant,
     pause: Duration,
 }
 
-impl FurtherTurn {
-    /// For a fetch that has claimed `first` and ends by `deadline`; `None` if it needs no claim at `ip`. Requests to an
+impl FurtherClaim {
+    /// For a fetch that has claimed `first` and ends by `deadline`; `None` if it needs no claim on `ip`. Requests to an
     /// address are `pause` apart.
-    pub fn new(first: IpAddr, ip: IpAddr, deadline: Instant, pause: Duration) -> Option<FurtherTurn> {
-        let is_needed = !pause.is_zero() && Key::from(ip) != Key::from(first);
-        is_needed.then(|| FurtherTurn { ip, hold_until: deadline + HOLD_SLACK, pause })
+    pub fn new(first: IpAddr, ip: IpAddr, deadline: Instant, pause: Duration) -> Option<FurtherClaim> {
+        let is_needed = !pause.is_zero() && ClaimKey::from(ip) != ClaimKey::from(first);
+        is_needed.then(|| FurtherClaim { ip, hold_until: deadline + HOLD_SLACK, pause })
     }
 
-    /// Takes the turn, if it is free.
+    /// Takes the address, if it is free; returns whether the claim was granted.
     pub fn take(&self, ledger: &Ledger, now: Instant) -> bool {
         ledger.claim(self.ip, now, self.hold_until).is_ok()
     }
 
-    /// Gives it back: the exchange is over.
-    pub fn give_back(&self, ledger: &Ledger, now: Instant) {
+    /// Releases it: the exchange is over.
+    pub fn release(&self, ledger: &Ledger, now: Instant) {
         ledger.release(self.ip, self.hold_until, now + self.pause);
     }
 }
@@ -47,12 +47,12 @@ mod tests {
         let [first, ip, twin]: [IpAddr; 3] =
             ["192.0.2.1", "192.0.2.2", "::ffff:192.0.2.1"].map(|ip| ip.parse().expect("an address"));
         let (pause, deadline) = (Duration::from_secs(1), Instant::ZERO + Duration::from_secs(30));
-        let turn = FurtherTurn::new(first, ip, deadline, pause).expect("another address");
-        assert_eq!([turn.take(&ledger, Instant::ZERO), turn.take(&ledger, deadline)], [true, false]);
-        turn.give_back(&ledger, deadline);
-        assert_eq!([deadline, deadline + pause].map(|now| turn.take(&ledger, now)), [false, true]);
-        assert!(FurtherTurn::new(first, first, deadline, pause).is_none());
-        assert!(FurtherTurn::new(first, twin, deadline, pause).is_none(), "the same machine");
-        assert!(FurtherTurn::new(first, ip, deadline, Duration::ZERO).is_none());
+        let claim = FurtherClaim::new(first, ip, deadline, pause).expect("another address");
+        assert_eq!([claim.take(&ledger, Instant::ZERO), claim.take(&ledger, deadline)], [true, false]);
+        claim.release(&ledger, deadline);
+        assert_eq!([deadline, deadline + pause].map(|now| claim.take(&ledger, now)), [false, true]);
+        assert!(FurtherClaim::new(first, first, deadline, pause).is_none());
+        assert!(FurtherClaim::new(first, twin, deadline, pause).is_none(), "the same machine");
+        assert!(FurtherClaim::new(first, ip, deadline, Duration::ZERO).is_none());
     }
 }

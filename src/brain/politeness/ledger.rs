@@ -3,7 +3,7 @@
 //! Decides: only the whole box can guarantee politeness to an address, because hosts of one address live in different
 //! shards. The ledger is a hash table of atomics in buckets of [`WAYS`] entries. A request claims its address's entry
 //! by compare-and-swap, holds it while it runs, and gives it back with the instant from which the next one may start.
-//! An entry holds its whole [`Key`], so two addresses never take each other's turns. A new key takes the entry of its
+//! An entry holds its whole [`ClaimKey`], so two addresses never block each other. A new key takes the entry of its
 //! bucket that has been free for longest and no longer carries information. If no entry of the bucket is free, a new
 //! key waits.
 //! Why a secret: anyone who chooses where a name points chooses keys. The bucket is the key's SipHash-1-3 under a
@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use siphasher::sip::SipHasher13;
 
-use super::key::Key;
+use super::key::ClaimKey;
 use ringcrawl_base::time::{Duration, Instant};
 
 /// The number of entries that a key may be in.
@@ -41,7 +41,7 @@ pub struct Ledger {
 #[derive(Debug, Default)]
 struct Entry {
     number: AtomicU64,
-    /// A [`State`].
+    /// An [`EntryState`].
     state: AtomicU64,
 }
 
@@ -59,10 +59,10 @@ impl Ledger {
 
     /// Claims `key` for a request that ends by `hold_until`. Otherwise returns the earliest time to try again: `None`
     /// while a request is in flight, because its end is unknown.
-    pub fn claim(&self, key: impl Into<Key>, now: Instant, hold_until: Instant) -> Result<(), Option<Instant>> {
+    pub fn claim(&self, key: impl Into<ClaimKey>, now: Instant, hold_until: Instant) -> Result<(), Option<Instant>> {
         let (number, kind) = key.into().parts();
         let bucket = self.bucket(number, kind);
-        let held = State::new(hold_until, kind, true);
+        let held = EntryState::new(hold_until, kind, true);
         match entries_of(bucket, number, kind).next() {
             Some((entry, state)) if state.is_free_at(now) => {
                 // Another shard was quicker: its request is in flight.
@@ -75,9 +75,9 @@ impl Ledger {
 
     /// Ends the claim made with `hold_until`: the next request may start at `free_from`. A claim that lapsed may have
     /// a new owner by now, and then stays as it is.
-    pub fn release(&self, key: impl Into<Key>, hold_until: Instant, free_from: Instant) {
+    pub fn release(&self, key: impl Into<ClaimKey>, hold_until: Instant, free_from: Instant) {
         let (number, kind) = key.into().parts();
-        let (held, free) = (State::new(hold_until, kind, true), State::new(free_from, kind, false));
+        let (held, free) = (EntryState::new(hold_until, kind, true), EntryState::new(free_from, kind, false));
         // One that is about to withdraw may be among them; this claim does not hold it.
         for (entry, _) in entries_of(self.bucket(number, kind), number, kind) {
             // No further: another claim may be held until the same instant, and have entered behind this one.
@@ -88,10 +88,10 @@ impl Ledger {
     }
 
     /// Lets `key` rest at least until `until`. Returns whether it does now; it does not while a request is in flight.
-    pub fn rest(&self, key: impl Into<Key>, now: Instant, until: Instant) -> bool {
+    pub fn rest(&self, key: impl Into<ClaimKey>, now: Instant, until: Instant) -> bool {
         let (number, kind) = key.into().parts();
         let bucket = self.bucket(number, kind);
-        let rests = State::new(until, kind, false);
+        let rests = EntryState::new(until, kind, false);
         match entries_of(bucket, number, kind).next() {
             Some((_, state)) if state.free_from().is_none() && !state.is_free_at(now) => false,
             Some((_, state)) if state.order() >= rests.order() => true,
@@ -109,24 +109,24 @@ impl Ledger {
 }
 
 /// The entries that a key seems to have, and their states: one, except for those about to withdraw.
-fn entries_of(bucket: &[Entry; WAYS], number: u64, kind: u64) -> impl Iterator<Item = (&Entry, State)> {
-    let entries = bucket.iter().map(|entry| (entry, State(entry.state.load(SeqCst))));
+fn entries_of(bucket: &[Entry; WAYS], number: u64, kind: u64) -> impl Iterator<Item = (&Entry, EntryState)> {
+    let entries = bucket.iter().map(|entry| (entry, EntryState(entry.state.load(SeqCst))));
     entries.filter(move |(entry, state)| state.kind() == kind && entry.number.load(SeqCst) == number)
 }
 
 /// Gives a key that has no entry the one that has been free for longest, in this state.
-fn enter(bucket: &[Entry; WAYS], number: u64, new: State, now: Instant) -> Result<(), Option<Instant>> {
-    let states = bucket.iter().map(|entry| (entry, State(entry.state.load(SeqCst))));
+fn enter(bucket: &[Entry; WAYS], number: u64, new: EntryState, now: Instant) -> Result<(), Option<Instant>> {
+    let states = bucket.iter().map(|entry| (entry, EntryState(entry.state.load(SeqCst))));
     let Some((entry, old)) = states.min_by_key(|(_, state)| state.order()).filter(|(_, state)| state.is_free_at(now))
     else {
-        let rests = bucket.iter().filter_map(|entry| State(entry.state.load(SeqCst)).free_from());
+        let rests = bucket.iter().filter_map(|entry| EntryState(entry.state.load(SeqCst)).free_from());
         return Err(rests.min());
     };
-    entry.state.compare_exchange(old.0, State::WRITING.0, SeqCst, SeqCst).map_err(|_| None)?;
+    entry.state.compare_exchange(old.0, EntryState::WRITING.0, SeqCst, SeqCst).map_err(|_| None)?;
     entry.number.store(number, SeqCst);
-    entry.state.store(State::entering(new.kind()).0, SeqCst);
+    entry.state.store(EntryState::entering(new.kind()).0, SeqCst);
     if entries_of(bucket, number, new.kind()).any(|(other, _)| !std::ptr::eq(other, entry)) {
-        entry.state.store(State::empty_since(old).0, SeqCst);
+        entry.state.store(EntryState::empty_since(old).0, SeqCst);
         return Err(None);
     }
     entry.state.store(new.0, SeqCst);
@@ -136,39 +136,39 @@ fn enter(bucket: &[Entry; WAYS], number: u64, new: State, now: Instant) -> Resul
 /// An instant, rounded up to a multiple of 16 ns; whether a request is in flight until then; the kind of key, 0 for
 /// none.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct State(u64);
+struct EntryState(u64);
 
-impl State {
+impl EntryState {
     const KIND: u64 = 7;
     const HELD: u64 = 8;
-    const FLAGS: u64 = State::KIND | State::HELD;
+    const FLAGS: u64 = EntryState::KIND | EntryState::HELD;
     /// The latest instant of a claim.
-    const LAST: u64 = !State::FLAGS - State::FLAGS - 1;
+    const LAST: u64 = !EntryState::FLAGS - EntryState::FLAGS - 1;
     /// The number is being written.
-    const WRITING: State = State(!State::KIND);
+    const WRITING: EntryState = EntryState(!EntryState::KIND);
 
-    fn new(until: Instant, kind: u64, is_held: bool) -> State {
-        let held = if is_held { State::HELD } else { 0 };
-        let instant = until.as_nanos().saturating_add(State::FLAGS) & !State::FLAGS;
-        State(instant.min(State::LAST) | held | kind)
+    fn new(until: Instant, kind: u64, is_held: bool) -> EntryState {
+        let held = if is_held { EntryState::HELD } else { 0 };
+        let instant = until.as_nanos().saturating_add(EntryState::FLAGS) & !EntryState::FLAGS;
+        EntryState(instant.min(EntryState::LAST) | held | kind)
     }
 
     /// Held for a key that may turn out to have another entry; never lapses.
-    fn entering(kind: u64) -> State {
-        State(State::WRITING.0 | kind)
+    fn entering(kind: u64) -> EntryState {
+        EntryState(EntryState::WRITING.0 | kind)
     }
 
     /// Free for as long as `old`, with no key.
-    fn empty_since(old: State) -> State {
-        State(old.0 & !State::FLAGS)
+    fn empty_since(old: EntryState) -> EntryState {
+        EntryState(old.0 & !EntryState::FLAGS)
     }
 
     fn kind(self) -> u64 {
-        self.0 & State::KIND
+        self.0 & EntryState::KIND
     }
 
     fn order(self) -> u64 {
-        self.0 & !State::FLAGS
+        self.0 & !EntryState::FLAGS
     }
 
     fn is_free_at(self, now: Instant) -> bool {
@@ -177,7 +177,7 @@ impl State {
 
     /// `None` for a state that is held.
     fn free_from(self) -> Option<Instant> {
-        (self.0 & State::HELD == 0).then_some(Instant::from_nanos(self.order()))
+        (self.0 & EntryState::HELD == 0).then_some(Instant::from_nanos(self.order()))
     }
 }
 

@@ -4,12 +4,13 @@
 //! request: its delay, Crawl-delay, Retry-After. [`KindRest`] says when one kind of its URLs may, if that kind alone
 //! complains. [`FailureStreak`] says how long a failing origin rests, and when it is given up. The [`Ledger`] says
 //! when a site, an address or an operator's group may get a request, whichever host and shard the request is for; a
-//! [`Key`] is what counts as one of them, and a request needs all its [`Turns`] at once. A connection to a further
-//! address has a [`FurtherTurn`].
+//! [`ClaimKey`] is what counts as one of them, and a request needs all its [`Claims`] at once. A connection to a
+//! further address has a [`FurtherClaim`].
 //! Invariants: values and functions of (state, outcome, now); no clock, no socket.
 //! Leaves to others: which URL is fetched (`frontier`), and outages of our own network (`control`).
 
 mod caution;
+mod claims;
 mod further;
 mod key;
 mod kind_rest;
@@ -17,14 +18,13 @@ pub mod ledger;
 pub mod pace;
 mod retries;
 mod streak;
-mod turns;
 
 pub use caution::{Caution, Complaint};
-pub use further::FurtherTurn;
-pub use key::Key;
+pub use claims::{Claims, RefusedClaim};
+pub use further::FurtherClaim;
+pub use key::ClaimKey;
 pub use kind_rest::{FineKinds, KindOfUrl, KindRest};
 pub use ledger::{HOLD_SLACK, Ledger};
 pub use pace::{GivenUp, HostPace, Try, is_overload};
 pub use retries::{Retries, RetryClass};
 pub use streak::FailureStreak;
-pub use turns::{TakenTurn, Turns};

@@ -5,8 +5,8 @@
 //! configured one, robots.txt's Crawl-delay, and `politeness.response_factor` times what the last response took,
 //! because a slow server is busy (the last does not apply if the configured delay is zero). The delay is stretched
 //! for hosts that are new or complain ([`super::caution`]).
-//! 429 and 503 get the time that Retry-After asks for (a wall counts as one, [`crate::outcome::Wall`]): for the whole
-//! host, except with odd ports and kinds that complain alone ([`super::kind_rest`]). A host without any permitted
+//! 429 and 503 get the time that Retry-After asks for (an [`crate::outcome::Interstitial`] counts as one): for the
+//! whole host, except with odd ports and kinds that complain alone ([`super::kind_rest`]). A host without any permitted
 //! address is given up, and everything that waits for it ends.
 //! A line of `politeness.host` gives a host another delay than `politeness.host_delay`. Crawl-delay and all the rest
 //! may still lengthen it: a host's owner has the last word. Outside of the line's hours the host rests.
@@ -203,7 +203,7 @@ impl HostPace {
         self.latest = self.latest.max(now);
         let mut rest = Duration::ZERO;
         match outcome {
-            Outcome::Fetched(fetched) if is_overload(fetched.status) || fetched.wall.is_some() => {
+            Outcome::Fetched(fetched) if is_overload(fetched.status) || fetched.interstitial.is_some() => {
                 self.took = took;
                 if let Some((complaint, retry_after)) = complaint {
                     rest = self.complained(now, now - took, retry_after, complaint, politeness);

@@ -44,7 +44,7 @@ impl RetryClass {
     pub fn of(outcome: &Outcome) -> Option<RetryClass> {
         match outcome {
             // A retry gives the same again, and the server is not overloaded.
-            Outcome::Fetched(fetched) if fetched.wall.is_some() => None,
+            Outcome::Fetched(fetched) if fetched.interstitial.is_some() => None,
             Outcome::Fetched(fetched) if is_overload(fetched.status) => Some(RetryClass::Overload),
             Outcome::Fetched(fetched) if is_hiccup(fetched.status) => Some(RetryClass::Server),
             Outcome::Failed(failure) if failure.is_transient() => Some(RetryClass::of_failure(*failure)),
@@ -123,7 +123,7 @@ const GROWS_MAX: u8 = 10;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outcome::{Fetched, Wall};
+    use crate::outcome::{Fetched, Interstitial};
     use ringcrawl_config::Config;
 
     #[test]
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn what_may_pass_is_of_a_class() {
-        let status = |status, wall| Outcome::Fetched(Fetched { status, wall, ..Fetched::default() });
+        let status = |status, interstitial| Outcome::Fetched(Fetched { status, interstitial, ..Fetched::default() });
         for (code, class) in [
             (200, None),
             (404, None),
@@ -166,7 +166,7 @@ mod tests {
             (429, Some(RetryClass::Overload)),
         ] {
             assert_eq!(RetryClass::of(&status(code, None)), class, "{code}");
-            assert_eq!(RetryClass::of(&status(code, Some(Wall::Challenge))), None);
+            assert_eq!(RetryClass::of(&status(code, Some(Interstitial::Challenge))), None);
         }
         for failure in Failure::ALL {
             let expected = match failure.as_str() {

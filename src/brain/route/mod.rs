@@ -31,7 +31,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 pub use circle::Circle;
 pub use level::{LevelLimits, Levelled, MovedSites, ShardWork, WaitingSites};
-pub use owners::{Claim, SiteOwners};
+pub use owners::{SiteClaim, SiteOwners};
 pub use vector::{Vector, VectorBuilder, VectorUnit};
 
 use ringcrawl_base::fast_range;

@@ -11,7 +11,7 @@
 //! contradict each other, because each entry was written by the shard that owned the site. Another Public Suffix List
 //! may however split one site into several.
 //! Claims come in any order. So sites that are not where their hash says take the places of those that are, and a few
-//! that find none even so are [`Claims::displaced`]. If the table is smaller than the one before, a claim without
+//! that find none even so are [`SiteClaims::displaced`]. If the table is smaller than the one before, a claim without
 //! room ends the crawl before it begins.
 //! Invariants: a site's owner never changes. If other sites hold the first [`PROBES_MAX`] places, a site stays where
 //! its hash says, forever, unless its claim was displaced.
@@ -31,14 +31,14 @@ pub struct SiteOwners {
     places: OnceLock<Box<[AtomicU64]>>,
     places_count: usize,
     loads: Box<[Load]>,
-    claims: Mutex<Claims>,
+    claims: Mutex<SiteClaims>,
     /// The displaced claims, once all claims are in.
     displaced: OnceLock<BTreeMap<u64, u16>>,
 }
 
 /// What earlier runs recorded.
 #[derive(Debug, Default)]
-struct Claims {
+struct SiteClaims {
     /// The number of shards that have made all their claims.
     shards: u16,
     /// Shards of sites whose first places are held by sites that are not where their hash says.
@@ -47,7 +47,7 @@ struct Claims {
 
 /// The result of a claim.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Claim {
+pub enum SiteClaim {
     /// The site belongs to that shard.
     Kept,
     /// The site belongs to another shard, which claimed it before.
@@ -110,18 +110,18 @@ impl SiteOwners {
     }
 
     /// The site with this hash belongs to `shard`, as its log says.
-    pub fn claim(&self, hash: u64, shard: u16) -> Claim {
+    pub fn claim(&self, hash: u64, shard: u16) -> SiteClaim {
         let shard = shard.min(self.shards() - 1);
-        let of = |found: u16| if found == shard { Claim::Kept } else { Claim::Contradicted };
+        let of = |found: u16| if found == shard { SiteClaim::Kept } else { SiteClaim::Contradicted };
         match self.near(hash, || shard) {
             Near::Is(found) => of(found),
-            Near::New(_) => Claim::Kept,
+            Near::New(_) => SiteClaim::Kept,
             Near::Full => {
                 // The lock is not held while another claim is made.
                 let found = self.claims().displaced.get(&tag(hash)).copied();
                 match found {
                     Some(found) => of(found),
-                    None if self.by_hash(hash) == shard || self.displace(hash, shard) => Claim::Kept,
+                    None if self.by_hash(hash) == shard || self.displace(hash, shard) => SiteClaim::Kept,
                     None => self.add_displaced(hash, shard),
                 }
             }
@@ -146,16 +146,16 @@ impl SiteOwners {
         false
     }
 
-    fn add_displaced(&self, hash: u64, shard: u16) -> Claim {
+    fn add_displaced(&self, hash: u64, shard: u16) -> SiteClaim {
         let mut claims = self.claims();
         if claims.displaced.len() >= self.places_count / DISPLACED_PART {
-            return Claim::NoRoom;
+            return SiteClaim::NoRoom;
         }
         claims.displaced.insert(tag(hash), shard);
-        Claim::Kept
+        SiteClaim::Kept
     }
 
-    fn claims(&self) -> std::sync::MutexGuard<'_, Claims> {
+    fn claims(&self) -> std::sync::MutexGuard<'_, SiteClaims> {
         self.claims.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -302,8 +302,8 @@ mod tests {
     fn claims_come_before_gifts() {
         let owners = SiteOwners::new(4, 1 << 16);
         assert!(!owners.is_settled());
-        assert!((0..100).all(|site| owners.claim(hash(site), 3) == Claim::Kept));
-        assert_eq!(owners.claim(hash(7), 1), Claim::Contradicted);
+        assert!((0..100).all(|site| owners.claim(hash(site), 3) == SiteClaim::Kept));
+        assert_eq!(owners.claim(hash(7), 1), SiteClaim::Contradicted);
         (0..4).for_each(|_| owners.has_claimed());
         assert!(owners.is_settled() && !owners.afresh().is_settled());
         assert!((0..100).all(|site| owners.owner(hash(site)) == 3));
@@ -320,8 +320,9 @@ mod tests {
             let same = SiteOwners::new(5, 1);
             let sites = || (0..4_000).map(|site| site * order % 4_000);
             // Each several times, as a log has several URLs of a site.
-            (0..2)
-                .for_each(|_| assert!(sites().all(|site| same.claim(hash(site), first[site as usize]) == Claim::Kept)));
+            (0..2).for_each(|_| {
+                assert!(sites().all(|site| same.claim(hash(site), first[site as usize]) == SiteClaim::Kept))
+            });
             (0..5).for_each(|_| same.has_claimed());
             assert_eq!((0..4_000).map(|site| same.owner(hash(site))).collect::<Vec<_>>(), first, "in order {order}");
             let later: u64 = (4_000..9_000).map(|site| u64::from(same.owner(hash(site)))).sum();
@@ -333,11 +334,11 @@ mod tests {
     #[test]
     fn a_smaller_table_has_no_room_for_all_claims() {
         let (large, small) = (SiteOwners::new(5, 1 << 20), SiteOwners::new(5, 1));
-        let claims: Vec<Claim> = (0..4_000).map(|site| small.claim(hash(site), large.owner(hash(site)))).collect();
+        let claims: Vec<SiteClaim> = (0..4_000).map(|site| small.claim(hash(site), large.owner(hash(site)))).collect();
         (0..5).for_each(|_| small.has_claimed());
-        assert!(claims.contains(&Claim::NoRoom), "that is told, and nothing begins");
-        let is_kept = |(site, claim): (u64, Claim)| {
-            claim == Claim::NoRoom || claim == Claim::Kept && small.owner(hash(site)) == large.owner(hash(site))
+        assert!(claims.contains(&SiteClaim::NoRoom), "that is told, and nothing begins");
+        let is_kept = |(site, claim): (u64, SiteClaim)| {
+            claim == SiteClaim::NoRoom || claim == SiteClaim::Kept && small.owner(hash(site)) == large.owner(hash(site))
         };
         assert!((0..4_000).zip(claims).all(is_kept));
     }
@@ -351,7 +352,7 @@ mod tests {
         let first: Vec<u16> = (0..sites).map(|site| before.owner(hash(site))).collect();
         let same = SiteOwners::new(SHARDS, bytes);
         for site in (0..sites).rev() {
-            assert_eq!(same.claim(hash(site), first[site as usize]), Claim::Kept, "{site}");
+            assert_eq!(same.claim(hash(site), first[site as usize]), SiteClaim::Kept, "{site}");
         }
         let displaced = same.claims().displaced.len() as u64;
         assert!(0 < displaced && displaced < bytes / 8 / 16, "{displaced} of {} places", bytes / 8);

@@ -8,7 +8,7 @@ use ringcrawl_config::Follow;
 
 /// The verdict on a URL at a stage.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Verdict {
+pub struct ScopeVerdict {
     /// Whether it goes on.
     pub is_allowed: bool,
     /// What decided.
@@ -50,16 +50,21 @@ pub struct Passed {
 
 impl Scope {
     /// The verdict on `subject` at `stage`, and why.
-    pub fn explain(&self, stage: Stage, subject: &Subject<'_>) -> Verdict {
+    pub fn explain(&self, stage: Stage, subject: &Subject<'_>) -> ScopeVerdict {
         let decided = self.rules.decide(stage, subject);
         let admitted = match stage {
             Stage::Schedule => self.admits(subject.url, subject.site, subject.hops),
             _ => Ok(()),
         };
         if let Some(by) = self.blocks.why(subject.url) {
-            return Verdict { is_allowed: false, by: Decider::Blocked(by), passed: Vec::new(), why: String::new() };
+            return ScopeVerdict {
+                is_allowed: false,
+                by: Decider::Blocked(by),
+                passed: Vec::new(),
+                why: String::new(),
+            };
         }
-        let key = |key: &'static str| Verdict {
+        let key = |key: &'static str| ScopeVerdict {
             is_allowed: false,
             by: Decider::Key(key),
             passed: Vec::new(),
@@ -73,7 +78,7 @@ impl Scope {
             Err(Outside::Elsewhere | Outside::Blocked | Outside::Rule(_) | Outside::Dear) | Ok(()) => {}
         }
         let Ok(rule) = decided else {
-            return Verdict { why: TOO_DEAR.to_owned(), ..key("scope.rules") };
+            return ScopeVerdict { why: TOO_DEAR.to_owned(), ..key("scope.rules") };
         };
         let end = rule.map_or(usize::MAX, |rule| rule.line);
         let passed = self.rules.of(stage).take_while(|rule| rule.line < end).map(|rule| Passed {
@@ -90,15 +95,15 @@ impl Scope {
         match rule {
             Some(rule) => {
                 let by = Decider::Rule { line: rule.line, text: rule.text.to_string() };
-                Verdict { is_allowed: rule.action == Action::Allow, by, passed, why: String::new() }
+                ScopeVerdict { is_allowed: rule.action == Action::Allow, by, passed, why: String::new() }
             }
             None if stage == Stage::Schedule => {
                 let why = if admitted.is_ok() { String::new() } else { self.not_followed(subject) };
                 let is_followed = self.is_followed(subject.url, subject.site);
                 let key = if admitted.is_ok() && !is_followed { "links.embeds" } else { "scope.follow" };
-                Verdict { is_allowed: admitted.is_ok(), by: Decider::Key(key), passed, why }
+                ScopeVerdict { is_allowed: admitted.is_ok(), by: Decider::Key(key), passed, why }
             }
-            None => Verdict { is_allowed: true, by: Decider::Nothing, passed, why: String::new() },
+            None => ScopeVerdict { is_allowed: true, by: Decider::Nothing, passed, why: String::new() },
         }
     }
 

@@ -29,7 +29,7 @@ mod surt;
 
 pub use blocks::{BlockList, BlockListReader, BlockedBy, ClearHosts, Mistakes};
 pub use condition::Condition;
-pub use explain::{Decider, Passed, Verdict};
+pub use explain::{Decider, Passed, ScopeVerdict};
 pub use rule::{Action, Rule, Stage};
 pub use rules::{FILE_BYTES_MAX as RULES_BYTES_MAX, LineError, Rules};
 pub use subject::Subject;

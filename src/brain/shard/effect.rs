@@ -20,7 +20,7 @@ pub enum Effect {
     /// Fetch; ends as [`super::Input::Fetched`].
     Fetch(Rc<FetchJob>),
     /// End the fetch of this job, if it still waits for its response, as one whose deadline has passed.
-    Hurry(u64),
+    CutShort(u64),
     /// Query a name server; ends as [`super::Input::Answered`].
     Ask(DnsQuery),
     /// Read a long response in parallel with the shard; ends as [`super::Input::Read`].

@@ -6,7 +6,7 @@
 use std::rc::Rc;
 
 use super::durability::Stored;
-use super::flights::{FetchResult, Verdict};
+use super::flights::{Disposition, FetchResult};
 use super::input::OutOfReach;
 use super::{Effect, Phase, Shard};
 use crate::frontier;
@@ -113,7 +113,7 @@ impl Shard {
         let timings = result.as_ref().ok().map(|transaction| transaction.timings);
         let total = timings.map(|timings| timings.total.saturating_sub(timings.waited));
         match result {
-            Err(Failure::ConnectTimeout | Failure::Aborted) => self.frontier.slots.fetch_slots.came_to_nobody(now, id),
+            Err(Failure::ConnectTimeout | Failure::Aborted) => self.frontier.slots.fetch_slots.got_no_response(now, id),
             Ok(ref transaction) if transaction.crowded_out => {
                 self.frontier.slots.fetch_slots.was_cut(now, id, total.unwrap_or_default())
             }
@@ -126,9 +126,9 @@ impl Shard {
     fn judge(&mut self, now: Instant, job: (Rc<FetchJob>, Instant), result: FetchResult) {
         let time = (now, self.clock);
         match self.flights.network.judge(time, self.phase, job, result, &mut self.frontier) {
-            Verdict::Counts(job, result) => self.conclude(now, &job, result),
-            Verdict::Undone(job, result) => self.undo(now, &job, &result),
-            Verdict::Held => {}
+            Disposition::Counts(job, result) => self.conclude(now, &job, result),
+            Disposition::Undone(job, result) => self.undo(now, &job, &result),
+            Disposition::Held => {}
         }
     }
 

@@ -12,7 +12,7 @@ use crate::hops::Hops;
 use crate::job::FetchJob;
 use ringcrawl_base::stage::{self, Stage};
 use ringcrawl_base::time::Instant;
-use ringcrawl_url::{Found, HashedUrls, SiteKey, Url, UrlBatch, VIA};
+use ringcrawl_url::{FoundUrl, HashedUrls, SiteKey, Url, UrlBatch, VIA};
 
 impl Shard {
     /// Takes in the links of a response, with the off-site distance of those that lead to another site.
@@ -32,7 +32,7 @@ impl Shard {
                     }
                     if finder.lists(hops, outside) && self.intake.external_links.is_news(*fingerprint, &mut self.stats)
                     {
-                        self.durability.set_aside(now, Found::unlinked(Hops::EXTERNAL.bits(), url.as_str()));
+                        self.durability.set_aside(now, FoundUrl::unlinked(Hops::EXTERNAL.bits(), url.as_str()));
                     }
                 }
                 Link::In { owner, hops, is_abroad } => {
@@ -119,7 +119,7 @@ impl Shard {
 
     /// URLs that were set aside get another chance. Those that find no room again are already in the log.
     pub(super) fn reconsider(&mut self, now: Instant, batch: &UrlBatch) {
-        for Found { via, depth, url } in batch.found() {
+        for FoundUrl { via, depth, url } in batch.found() {
             let Ok(url) = Url::from_canonical(url) else { continue };
             let Some((key, depth)) = self.key_if_ours(now, &url, (via, depth)) else { continue };
             let admission = self.accept(now, key, &url, (via, depth));
@@ -157,7 +157,7 @@ impl Shard {
             return Some(hops.bits());
         }
         let fingerprint = self.intake.sent_fingerprint(url, fingerprint, hops);
-        let found = Found { via, depth: hops.bits(), url: url.as_str() };
+        let found = FoundUrl { via, depth: hops.bits(), url: url.as_str() };
         match self.outbox.deliver(now, owner, found, fingerprint, &mut self.durability.spool, &mut self.stats) {
             Delivery::Kept(hops) => return Some(hops.bits()),
             Delivery::Sent => self.durability.note_event(now),
@@ -169,7 +169,7 @@ impl Shard {
     /// Accepts a URL, or notes that there is no room for it.
     fn accept_or_note(&mut self, now: Instant, key: u64, url: &Url, (via, depth): Way<'_>) {
         if self.accept(now, key, url, (via, depth)) == Admission::Full && self.intake.is_news_aside(key) {
-            self.durability.set_aside(now, Found { via, depth, url: url.as_str() });
+            self.durability.set_aside(now, FoundUrl { via, depth, url: url.as_str() });
         }
     }
 
@@ -184,7 +184,7 @@ impl Shard {
             self.frontier.is_crowded_out(now, url, || self.intake.site_key(url), &self.durability.spool);
         let admission = self.intake.admit(key, url, hops, is_crowded_out, &mut self.stats);
         if let Admission::New(site) = admission {
-            let number = self.durability.accept(now, Found { via, depth, url: url.as_str() });
+            let number = self.durability.accept(now, FoundUrl { via, depth, url: url.as_str() });
             let _stage = stage::enter(Stage::Frontier);
             let ticket = Ticket { number, depth, is_strangers: false };
             self.frontier.offer(now, url, site, ticket, &mut self.durability.spool);

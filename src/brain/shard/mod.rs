@@ -191,7 +191,7 @@ impl Shard {
         if self.phase == Phase::Run
             && let Some(job) = self.frontier.slots.fetch_slots.late(now)
         {
-            return Some(Effect::Hurry(job));
+            return Some(Effect::CutShort(job));
         }
         if let Some(job) = self.next_fetch(now) {
             return Some(Effect::Fetch(job));

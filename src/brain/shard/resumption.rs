@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use crate::frontier::Rest;
 use crate::log::{HostNote, Reopened, Replay, Replayed};
-use crate::route::{Claim, Partition};
+use crate::route::{Partition, SiteClaim};
 use crate::spool::{Block, ReadFor, Spool};
 use crate::stats::Totals;
 use ringcrawl_base::time::{Duration, Instant, WallClock};
@@ -141,9 +141,9 @@ impl Resumption {
     pub(super) fn claim(&mut self, host: &str, shard: u16) {
         let Some(owners) = self.partition.owners() else { return };
         match owners.claim(Site::of(host).hash, shard) {
-            Claim::Kept => {}
-            Claim::Contradicted => self.contradicted += 1,
-            Claim::NoRoom => self.unclaimed += 1,
+            SiteClaim::Kept => {}
+            SiteClaim::Contradicted => self.contradicted += 1,
+            SiteClaim::NoRoom => self.unclaimed += 1,
         }
     }
 

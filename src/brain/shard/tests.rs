@@ -108,7 +108,7 @@ impl Rig {
         while let Some(effect) = self.shard.poll(now) {
             match effect {
                 Effect::Fetch(job) => self.fetches.push((*job).clone()),
-                Effect::Hurry(_) | Effect::Ask(_) => {}
+                Effect::CutShort(_) | Effect::Ask(_) => {}
                 Effect::Note(note) => self.notes.push(note),
                 Effect::Read(reading) => {
                     self.readings += 1;

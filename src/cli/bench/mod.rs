@@ -29,7 +29,7 @@ use std::sync::atomic::AtomicUsize;
 use serde_json::Value;
 
 use self::layout::Layout;
-use self::rig::{Failed, Run};
+use self::rig::{BenchError, Run};
 use self::workload::{Setup, Workload};
 use super::output::{self, tell};
 use super::{DONE, FAILED, MISTAKE, Switch, json};
@@ -99,8 +99,8 @@ pub fn run(arguments: BenchArguments) -> ExitCode {
     let measured = if arguments.repeat > 1 { repeated(&arguments, &interrupts) } else { once(&arguments, interrupts) };
     let (figures, good) = match measured {
         Ok(measured) => measured,
-        Err(Failed::Order(what)) => return complain(&what, MISTAKE),
-        Err(Failed::Run(what)) => return complain(&what, FAILED),
+        Err(BenchError::Order(what)) => return complain(&what, MISTAKE),
+        Err(BenchError::Run(what)) => return complain(&what, FAILED),
     };
     let written = arguments.json.as_deref().map_or(DONE, |path| json::write(path, &figures, None));
     if good {
@@ -111,8 +111,8 @@ pub fn run(arguments: BenchArguments) -> ExitCode {
 }
 
 /// The figures of one run, and whether every check holds.
-fn once(arguments: &BenchArguments, interrupts: Arc<AtomicUsize>) -> Result<(Value, bool), Failed> {
-    let layout = Layout::new(arguments.shards, &arguments.cpus, &arguments.web_cpus).map_err(Failed::Order)?;
+fn once(arguments: &BenchArguments, interrupts: Arc<AtomicUsize>) -> Result<(Value, bool), BenchError> {
+    let layout = Layout::new(arguments.shards, &arguments.cpus, &arguments.web_cpus).map_err(BenchError::Order)?;
     if layout.is_shared() {
         tell!("The web and the shards share a CPU: wall times cover both; CPU times are separate.");
     }
@@ -127,13 +127,13 @@ fn once(arguments: &BenchArguments, interrupts: Arc<AtomicUsize>) -> Result<(Val
     let figures = run.run()?;
     output::text(&table::of(&figures));
     let good = figures.checks.iter().all(|check| check.holds);
-    let figures = serde_json::to_value(&figures).map_err(|error| Failed::Run(error.to_string()))?;
+    let figures = serde_json::to_value(&figures).map_err(|error| BenchError::Run(error.to_string()))?;
     Ok((figures, good))
 }
 
 /// The medians of several runs, with the runs themselves.
-fn repeated(arguments: &BenchArguments, interrupts: &AtomicUsize) -> Result<(Value, bool), Failed> {
-    let runs = repeat::run(arguments.repeat, &dir(arguments), interrupts).map_err(Failed::Run)?;
+fn repeated(arguments: &BenchArguments, interrupts: &AtomicUsize) -> Result<(Value, bool), BenchError> {
+    let runs = repeat::run(arguments.repeat, &dir(arguments), interrupts).map_err(BenchError::Run)?;
     output::text(&repeat::table(&runs));
     let holds = |run: &Value| {
         let checks = run.get("checks").and_then(Value::as_array);

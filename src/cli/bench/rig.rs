@@ -27,7 +27,7 @@ use ringcrawl_crawler::boot::{self, Crawl, Order};
 
 /// Why there are no figures.
 #[derive(Debug)]
-pub enum Failed {
+pub enum BenchError {
     /// The arguments ask for something impossible.
     Order(String),
     /// Another failure.
@@ -52,12 +52,12 @@ pub struct Run<'a> {
 
 impl Run<'_> {
     /// Runs it.
-    pub fn run(self) -> Result<Figures, Failed> {
-        let folder = RunFolder::new(self.dir).map_err(Failed::Order)?;
+    pub fn run(self) -> Result<Figures, BenchError> {
+        let folder = RunFolder::new(self.dir).map_err(BenchError::Order)?;
         let ca_file = folder.0.join("ca.pem");
-        let served = Served::start(&self.setup, &self.layout.web, &ca_file).map_err(Failed::Run)?;
-        let config = self.config(&served, &ca_file).map_err(Failed::Order)?;
-        let seeds = self.setup.seeds(served.ready.http_port, served.ready.https_port).map_err(Failed::Order)?;
+        let served = Served::start(&self.setup, &self.layout.web, &ca_file).map_err(BenchError::Run)?;
+        let config = self.config(&served, &ca_file).map_err(BenchError::Order)?;
+        let seeds = self.setup.seeds(served.ready.http_port, served.ready.https_port).map_err(BenchError::Order)?;
         let order = Order {
             config: config.clone(),
             seeds: seeds.into_iter().map(Into::into).collect(),
@@ -71,7 +71,7 @@ impl Run<'_> {
         let rss_bytes_before = boot::rss_bytes();
         let started = Crawl::start(order);
         let mut crawl = started.map_err(|error| {
-            if error.is_order() { Failed::Order(error.to_string()) } else { Failed::Run(error.to_string()) }
+            if error.is_order() { BenchError::Order(error.to_string()) } else { BenchError::Run(error.to_string()) }
         })?;
         let watched = self.watch(&mut crawl, &served, &config, &folder);
         // In either case, end the crawl before its files are removed.
@@ -79,8 +79,8 @@ impl Run<'_> {
         while !crawl.poll(Duration::ZERO, Phase::Abort) {
             std::thread::sleep(POLL);
         }
-        crawl.finish().map_err(Failed::Run)?;
-        let (readings, warm_up, gauges, ended) = watched.map_err(Failed::Run)?;
+        crawl.finish().map_err(BenchError::Run)?;
+        let (readings, warm_up, gauges, ended) = watched.map_err(BenchError::Run)?;
         let measured = Measured {
             setup: self.setup,
             layout: self.layout,

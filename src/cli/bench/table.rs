@@ -42,8 +42,8 @@ pub fn of(figures: &Figures) -> String {
     }
     rows.text("shards' CPUs busy", percent(busy.shards), Some(format!("{} waiting", percent(busy.shards_waiting))));
     rows.text("web's CPUs busy", percent(busy.web), None);
-    let besides = figures.cpu_seconds.crawler_besides;
-    rows.text("other CPU", format!("{besides:.2} s"), Some("of the crawler, outside its shards".to_owned()));
+    let other = figures.cpu_seconds.crawler_besides;
+    rows.text("other CPU", format!("{other:.2} s"), Some("of the crawler, outside its shards".to_owned()));
     let rate = &figures.megabytes_per_second;
     rows.text(
         "MB a second",

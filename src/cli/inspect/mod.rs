@@ -19,7 +19,7 @@ pub enum Inspect {
     /// Whether a robots.txt lets an agent fetch a URL.
     Robots(robots::Robots),
     /// An HTTP/1.x response as it came over a connection that then closed, as JSON.
-    Response(response::Response),
+    Response(response::InspectResponse),
 }
 
 /// Runs it.

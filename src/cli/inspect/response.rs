@@ -22,7 +22,7 @@ use ringcrawl_http::{self as http, HttpError, Limits, Method, Progress, Response
 
 /// Arguments of the subcommand.
 #[derive(clap::Args, Debug)]
-pub struct Response {
+pub struct InspectResponse {
     /// The bytes as they came over the connection; `-` or nothing: standard input.
     file: Option<PathBuf>,
     /// Undo content codings too.
@@ -41,7 +41,7 @@ enum RequestMethod {
 }
 
 /// Runs it.
-pub fn run(arguments: Response) -> ExitCode {
+pub fn run(arguments: InspectResponse) -> ExitCode {
     let method = match arguments.method {
         RequestMethod::Get => Method::Get,
         RequestMethod::Head => Method::Head,

@@ -100,7 +100,7 @@ mod tests {
         // The name will be queried again later; no lookup is in flight, and no server has answered.
         let between = Totals { lookups: 0, dns_queries: 5_003, ..waiting(8) };
         assert_eq!(said(20, &between), "no name server has answered for 5 s (0 lookups in flight)");
-        assert_eq!(said(25, &Totals::default()), "", "nobody is asked");
+        assert_eq!(said(25, &Totals::default()), "", "no host is asked");
     }
 
     #[test]

@@ -4,14 +4,14 @@
 
 use std::collections::BTreeMap;
 
-use super::Asked;
-use crate::cli::urls::State;
+use super::WhySubject;
+use crate::cli::urls::StateKind;
 use ringcrawl_base::{Failure, Truncated};
 use ringcrawl_brain::backlinks::LinkingSites;
 use ringcrawl_brain::frontier::allowance;
 use ringcrawl_brain::hops::Hops;
 use ringcrawl_brain::log::{HostNote, Listed, ListingStep, UrlState};
-use ringcrawl_brain::outcome::Wall;
+use ringcrawl_brain::outcome::Interstitial;
 use ringcrawl_brain::trouble::Trouble;
 use ringcrawl_config::Config;
 use ringcrawl_url::{SiteKey, Url, site_of};
@@ -19,7 +19,7 @@ use ringcrawl_url::{SiteKey, Url, site_of};
 /// What was read.
 #[derive(Debug)]
 pub(super) struct Findings {
-    asked: Asked,
+    asked: WhySubject,
     /// Other spellings of the same page's URL: the only ones looked for.
     others: Vec<String>,
     /// The URL, if it is known.
@@ -55,7 +55,7 @@ pub(super) struct UrlFacts {
     /// The bits of its [`Hops`].
     pub(super) depth: u16,
     pub(super) is_duplicate: bool,
-    pub(super) wall: Option<Wall>,
+    pub(super) interstitial: Option<Interstitial>,
     pub(super) cut: Option<Truncated>,
     /// Queued URLs of its host that were found before it.
     pub(super) ahead: u64,
@@ -96,7 +96,7 @@ pub(super) struct HostFacts {
 
 impl Findings {
     /// No findings yet; `rng_seed` is the crawl's.
-    pub(super) fn new(asked: Asked, rng_seed: u64) -> Findings {
+    pub(super) fn new(asked: WhySubject, rng_seed: u64) -> Findings {
         let site = site_of(asked.host());
         let site = SiteFacts {
             name: site.into(),
@@ -106,8 +106,8 @@ impl Findings {
             is_wanted: false,
         };
         let others = match &asked {
-            Asked::Url(url) => others(url),
-            Asked::Host(_) => Vec::new(),
+            WhySubject::Url(url) => others(url),
+            WhySubject::Host(_) => Vec::new(),
         };
         Findings {
             asked,
@@ -129,8 +129,8 @@ impl Findings {
     /// Whether the crawl knows the URL or host.
     pub(super) fn is_known(&self) -> bool {
         match self.asked {
-            Asked::Url(_) => self.url.is_some(),
-            Asked::Host(_) => self.host.urls > 0,
+            WhySubject::Url(_) => self.url.is_some(),
+            WhySubject::Host(_) => self.host.urls > 0,
         }
     }
 
@@ -154,7 +154,7 @@ impl Findings {
             self.outage = note.health.latest().cloned();
         } else if *note.host == *self.asked.host() {
             self.note = Some(note.clone());
-        } else if let (Some(origin), Asked::Url(url)) = (note.origin(), &self.asked)
+        } else if let (Some(origin), WhySubject::Url(url)) = (note.origin(), &self.asked)
             && (origin.scheme(), origin.host(), origin.port()) == (url.scheme(), url.host(), url.port())
         {
             self.origin_note = Some(note.clone());
@@ -166,8 +166,8 @@ impl Findings {
     pub(super) fn trouble(&self) -> Option<&Trouble> {
         let health = &self.note.as_ref()?.health;
         match &self.asked {
-            Asked::Url(url) => health.of(url.scheme(), url.port()),
-            Asked::Host(_) => health.latest(),
+            WhySubject::Url(url) => health.of(url.scheme(), url.port()),
+            WhySubject::Host(_) => health.latest(),
         }
     }
 
@@ -188,13 +188,13 @@ impl Findings {
         if url.host() != self.asked.host() {
             return;
         }
-        if let Asked::Url(asked) = &self.asked
+        if let WhySubject::Url(asked) = &self.asked
             && *asked == url
         {
-            let Listed { state, tries, seconds, depth, is_duplicate, wall, cut, .. } = *listed;
+            let Listed { state, tries, seconds, depth, is_duplicate, interstitial, cut, .. } = *listed;
             let ahead = self.host.waiting;
             self.detail = listed.detail.into();
-            self.url = Some(UrlFacts { state, tries, seconds, depth, is_duplicate, wall, cut, ahead });
+            self.url = Some(UrlFacts { state, tries, seconds, depth, is_duplicate, interstitial, cut, ahead });
         }
         self.host.count(listed);
         if self.origin.is_none() || listed.state == UrlState::Waiting && self.host.waiting == 1 {
@@ -227,11 +227,11 @@ impl HostFacts {
     fn count(&mut self, listed: &Listed<'_>) {
         self.urls += 1;
         self.last_seconds = self.last_seconds.max(listed.seconds);
-        match State::of(listed.state) {
-            State::Waiting => {}
-            State::Fetched => self.fetched += 1,
-            State::Failed => self.failed += 1,
-            State::Denied => self.denied += 1,
+        match StateKind::of(listed.state) {
+            StateKind::Waiting => {}
+            StateKind::Fetched => self.fetched += 1,
+            StateKind::Failed => self.failed += 1,
+            StateKind::Denied => self.denied += 1,
         }
         match listed.state {
             UrlState::Waiting => {
@@ -290,7 +290,7 @@ mod tests {
     use super::*;
 
     fn facts(asked: &str, urls: &[(&str, UrlState, u16)]) -> Findings {
-        let mut facts = Findings::new(Asked::read(asked).expect("a URL or a host"), 7);
+        let mut facts = Findings::new(WhySubject::read(asked).expect("a URL or a host"), 7);
         for (index, (text, state, depth)) in urls.iter().enumerate() {
             let seconds = (*state != UrlState::Waiting).then_some(index as u64);
             let listed = Listed {
@@ -300,7 +300,7 @@ mod tests {
                 state: *state,
                 tries: 1,
                 is_duplicate: false,
-                wall: None,
+                interstitial: None,
                 cut: None,
                 seconds,
                 detail: "",

@@ -8,13 +8,13 @@
 
 use super::robots::Says;
 use super::told::{counted, linking};
-use super::{Asked, Known};
+use super::{Known, WhySubject};
 use crate::cli::crawl_logs::iso;
 use ringcrawl_base::time::Duration;
 use ringcrawl_brain::hops::Hops;
 use ringcrawl_brain::job::JobKind;
 use ringcrawl_brain::log::UrlState;
-use ringcrawl_brain::scope::{BlockedBy, Decider, Verdict};
+use ringcrawl_brain::scope::{BlockedBy, Decider, ScopeVerdict};
 use ringcrawl_brain::trouble::{Cause, Trouble};
 
 /// A reason that holds a URL.
@@ -32,7 +32,7 @@ pub(super) struct Hold {
 pub(super) fn holds(known: &Known) -> Vec<Hold> {
     let (facts, config) = (&known.facts, &known.config);
     let url = facts.url.filter(|url| url.state == UrlState::Waiting);
-    if matches!(known.asked, Asked::Url(_)) && url.is_none() || facts.host.waiting == 0 {
+    if matches!(known.asked, WhySubject::Url(_)) && url.is_none() || facts.host.waiting == 0 {
         return Vec::new();
     }
     let now = known.now.as_micros() / 1_000_000;
@@ -157,12 +157,12 @@ pub(super) fn delay(known: &Known) -> Duration {
 }
 
 /// Whether a verdict is about all URLs of a host.
-pub(super) fn is_of_host(verdict: &Verdict) -> bool {
+pub(super) fn is_of_host(verdict: &ScopeVerdict) -> bool {
     matches!(&verdict.by, Decider::Blocked(BlockedBy::Name(_) | BlockedBy::Address))
 }
 
 /// The deciding rule or list, in words.
-pub(super) fn decider(verdict: &Verdict) -> String {
+pub(super) fn decider(verdict: &ScopeVerdict) -> String {
     match &verdict.by {
         Decider::Key(key) => (*key).to_owned(),
         Decider::Rule { line, text } => format!("scope.rules, line {line}: {text}"),
@@ -203,7 +203,7 @@ mod tests {
                     [politeness]\nhost_delay = \"2s\"\n";
         let mut config = Config::parse(text, "f").unwrap_or_else(|errors| panic!("{errors:?}"));
         let of = |config: &Config, host: &str, hour| {
-            let asked = Asked::Host(host.into());
+            let asked = WhySubject::Host(host.into());
             let mut facts = Findings::new(asked.clone(), 7);
             facts.host.waiting = 1;
             let now = UnixTime::from_civil(2026, 11, 26, hour, 0, 0).expect("a time");

@@ -10,7 +10,7 @@ use std::io;
 use std::path::Path;
 
 use ringcrawl_base::Truncated;
-use ringcrawl_brain::page::wall;
+use ringcrawl_brain::page::interstitial;
 use ringcrawl_config::Config;
 use ringcrawl_http as http;
 use ringcrawl_robots::{Decisive, Meaning, Rules, meaning};
@@ -57,7 +57,9 @@ pub(super) fn find(dir: &Path, url: &Url, config: &Config) -> io::Result<RobotsF
             continue;
         }
         let says = match meaning(status) {
-            _ if wall::find(status, &headers, &found.content).is_some() => Says::Unreachable(status, WALL),
+            _ if interstitial::find(status, &headers, &found.content).is_some() => {
+                Says::Unreachable(status, INTERSTITIAL)
+            }
             Meaning::Parse if is_torn(&found.truncated, found.content.len(), bytes_max) => {
                 Says::Unreachable(status, TORN)
             }
@@ -117,7 +119,7 @@ fn lines(body: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
 }
 
 /// Describes a file that the crawler was not let in to read.
-const WALL: &str = " and a wall: a challenge, or a demand for payment";
+const INTERSTITIAL: &str = " and a wall: a challenge, or a demand for payment";
 /// Describes a file whose end is missing.
 const TORN: &str = ", cut off before its end";
 /// Maximum number of lines tried.

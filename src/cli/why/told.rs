@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::findings::UrlFacts;
 use super::holds::{decider, delay, holds, is_of_host};
 use super::robots::Says;
-use super::{Asked, Known};
+use super::{Known, WhySubject};
 use crate::cli::crawl_logs::iso;
 use ringcrawl_base::grouped;
 use ringcrawl_base::time::UnixTime;
@@ -18,7 +18,7 @@ use ringcrawl_base::{Failure, Truncated};
 use ringcrawl_brain::hops::Hops;
 use ringcrawl_brain::job::JobKind;
 use ringcrawl_brain::log::UrlState;
-use ringcrawl_brain::outcome::Wall;
+use ringcrawl_brain::outcome::Interstitial;
 use ringcrawl_brain::trouble::{Cause, Trouble, words};
 use ringcrawl_url::Url;
 
@@ -53,9 +53,9 @@ pub(super) fn as_text(known: &Known) -> String {
     }
     if let Some(verdicts) = &known.scope {
         let what = match (&known.asked, known.denied()) {
-            (Asked::Url(_), _) => "it",
-            (Asked::Host(_), Some(denied)) if is_of_host(denied) => "all of it",
-            (Asked::Host(_), _) => "its root",
+            (WhySubject::Url(_), _) => "it",
+            (WhySubject::Host(_), Some(denied)) if is_of_host(denied) => "all of it",
+            (WhySubject::Host(_), _) => "its root",
         };
         // A list of addresses applies when a host's addresses are known, and this command looks up none.
         let blocked = known.facts.url.is_some_and(|url| url.state == UrlState::Failed(Failure::Blocked));
@@ -113,11 +113,11 @@ fn host_lines(known: &Known, line: &mut dyn FnMut(&str, &str)) {
 /// The answering sentence.
 fn answer(known: &Known) -> String {
     match &known.asked {
-        Asked::Url(_) => match &known.facts.url {
+        WhySubject::Url(_) => match &known.facts.url {
             Some(url) => answer_known(known, url),
             None => answer_unknown(known),
         },
-        Asked::Host(host) => {
+        WhySubject::Host(host) => {
             let facts = &known.facts.host;
             let first = holds(known).into_iter().next();
             match (facts.urls, first, facts.given_up()) {
@@ -161,7 +161,7 @@ fn most_failed(known: &Known) -> String {
 /// Why URLs ended this way: the host's last trouble if it explains the failure, or else the meaning of such a
 /// failure.
 fn cause(known: &Known, failure: &str) -> String {
-    if let (Asked::Url(url), false, Some(facts)) = (&known.asked, known.facts.detail.is_empty(), &known.facts.url)
+    if let (WhySubject::Url(url), false, Some(facts)) = (&known.asked, known.facts.detail.is_empty(), &known.facts.url)
         && let UrlState::Failed(failure) = facts.state
     {
         return Trouble::of_page(url, failure, &known.facts.detail, facts.tries).sentence(url.host(), 0);
@@ -206,10 +206,10 @@ fn cut(url: &UrlFacts) -> &'static str {
 }
 
 /// What came in place of a page, if it was no page.
-fn wall(url: &UrlFacts) -> &'static str {
-    match url.wall {
-        Some(Wall::Challenge) => ", a challenge in place of a page",
-        Some(Wall::Payment) => ", a request for payment",
+fn interstitial(url: &UrlFacts) -> &'static str {
+    match url.interstitial {
+        Some(Interstitial::Challenge) => ", a challenge in place of a page",
+        Some(Interstitial::Payment) => ", a request for payment",
         None => "",
     }
 }
@@ -218,12 +218,15 @@ fn answer_known(known: &Known, url: &UrlFacts) -> String {
     let at = url.seconds.map(iso).unwrap_or_default();
     match url.state {
         UrlState::Fetched(status @ 200..=299) => {
-            format!("It was fetched at {at}, with status {status}{}{}.", wall(url), cut(url))
+            format!("It was fetched at {at}, with status {status}{}{}.", interstitial(url), cut(url))
         }
         UrlState::Fetched(status) => {
             let target = known.redirect.as_ref().map(|target| format!(", a redirect to {target}")).unwrap_or_default();
-            let (wall, cut) = (wall(url), cut(url));
-            format!("It was requested, and returned status {status}{wall}{target} at {at}{cut}{}.", hint(status))
+            let (interstitial, cut) = (interstitial(url), cut(url));
+            format!(
+                "It was requested, and returned status {status}{interstitial}{target} at {at}{cut}{}.",
+                hint(status)
+            )
         }
         UrlState::SetAside => {
             "It waits for the next run because there was no room for it (visited.urls_max, or its site's share)."
@@ -312,7 +315,7 @@ fn robots(known: &Known) -> String {
         Says::Unreachable(status, words) => {
             format!("{url} of {time}: status {status}{words}, which forbids everything")
         }
-        Says::Rules { .. } if matches!(known.asked, Asked::Host(_)) => format!("{url} of {time} was read"),
+        Says::Rules { .. } if matches!(known.asked, WhySubject::Host(_)) => format!("{url} of {time} was read"),
         Says::Rules { allows, line } => {
             let word = if *allows { "allows" } else { "forbids" };
             let by =
@@ -356,8 +359,8 @@ const UNKNOWN: &str = "turns at its site, address and operator, pauses between t
 pub(super) fn as_json(known: &Known) -> Value {
     let facts = &known.facts;
     let (kind, what) = match &known.asked {
-        Asked::Url(url) => ("url", url.as_str()),
-        Asked::Host(host) => ("host", &**host),
+        WhySubject::Url(url) => ("url", url.as_str()),
+        WhySubject::Host(host) => ("host", &**host),
     };
     let holds: Vec<Value> = holds(known)
         .iter()
@@ -375,7 +378,7 @@ pub(super) fn as_json(known: &Known) -> Value {
         json!({
             "state": state, "cause": cause, "tries": url.tries, "time": url.seconds.map(iso), "links": hops.links(),
             "redirects": hops.redirects(), "offsite": hops.offsite(), "deferred": hops.is_deferred(),
-            "embed": hops.is_embed(), "duplicate": url.is_duplicate, "wall": url.wall.map(Wall::as_str),
+            "embed": hops.is_embed(), "duplicate": url.is_duplicate, "wall": url.interstitial.map(Interstitial::as_str),
             "cut": url.cut.map(Truncated::as_str), "ahead": url.ahead, "record": known.record, "via": known.way.pages,
             "redirect": known.redirect.as_ref().map(Url::as_str),
         })
@@ -390,7 +393,7 @@ pub(super) fn as_json(known: &Known) -> Value {
         Says::Unreachable(..) => (Some(false), None),
         Says::Rules { allows, line } => (Some(*allows), line.as_ref()),
     };
-    let of_url = matches!(known.asked, Asked::Url(_));
+    let of_url = matches!(known.asked, WhySubject::Url(_));
     let robots = json!({
         "url": known.robots.url, "timestamp": known.robots.timestamp, "allowed": allowed.filter(|_| of_url),
         "line": line.filter(|_| of_url).map(|(line, _)| line), "rule": line.filter(|_| of_url).map(|(_, text)| text),

@@ -74,7 +74,7 @@ mod tests {
                     state,
                     tries: 0,
                     is_duplicate: false,
-                    wall: None,
+                    interstitial: None,
                     cut: None,
                     seconds,
                     detail: "",

@@ -122,7 +122,7 @@ fn files(config: &Config, shards: u16) -> Result<(), BootError> {
     let (limits, names) = (&config.fetch, config.dns.in_flight_max);
     let per_shard =
         (limits.in_flight_max + limits.idle_connections_max + names + fetch::FURTHER_MAX) as u64 + FILES_PER_SHARD;
-    let needed = per_shard * u64::from(shards) + FILES_BESIDES;
+    let needed = per_shard * u64::from(shards) + OTHER_FILES;
     if files >= needed {
         return Ok(());
     }
@@ -265,7 +265,7 @@ fn judge(scope: &Scope, seed: &Url) -> Result<(), Outside> {
 
 /// Open files of a shard and of the process, apart from fetches, idle connections and lookups.
 const FILES_PER_SHARD: u64 = 64;
-const FILES_BESIDES: u64 = 64;
+const OTHER_FILES: u64 = 64;
 /// Seeds that are reported: there may be millions.
 const SHOWN_MAX: usize = 20;
 /// The same for skipped seeds.

@@ -124,7 +124,7 @@ mod tests {
     use ringcrawl_base::TempFolder;
     use ringcrawl_brain::log::{Log, Owner};
     use ringcrawl_config::SeedErrors;
-    use ringcrawl_url::Found;
+    use ringcrawl_url::FoundUrl;
 
     #[test]
     fn what_left_the_scope_is_listed_once_and_what_found_no_room_is_not() {
@@ -132,12 +132,12 @@ mod tests {
         let mut torn = Vec::new();
         for shard in 0..2 {
             let mut log = Log::new(Owner { crawl: 1, shard }, 2, 0);
-            log.accept(Found::unlinked(0, "http://a.test/"));
-            log.set_aside(Found::unlinked(3, "http://a.test/no-room"));
+            log.accept(FoundUrl::unlinked(0, "http://a.test/"));
+            log.set_aside(FoundUrl::unlinked(3, "http://a.test/no-room"));
             for page in ["http://b.test/", "http://c.test/1", "http://seed.test/", "http://b.test/"] {
-                log.set_aside(Found::unlinked(Hops::EXTERNAL.bits(), page));
+                log.set_aside(FoundUrl::unlinked(Hops::EXTERNAL.bits(), page));
             }
-            log.set_aside(Found::unlinked(Hops::EXTERNAL.bits(), &format!("http://shard{shard}.test/")));
+            log.set_aside(FoundUrl::unlinked(Hops::EXTERNAL.bits(), &format!("http://shard{shard}.test/")));
             let bytes = log.take_append(true).expect("a block").bytes;
             torn = bytes[..bytes.len() / 2].to_vec();
             fs::create_dir(folder.path().join(format!("shard-{shard:02}"))).expect("a folder");

@@ -68,7 +68,7 @@ fn bytes_there(root: &Path) -> Option<(u64, &'static str)> {
         .filter(|bytes| (1..NO_LIMIT).contains(bytes))
         .min();
     // Stacks and mapped files count as address space, too.
-    let space = space.map(|bytes| bytes.saturating_sub(SPACE_BESIDES));
+    let space = space.map(|bytes| bytes.saturating_sub(OTHER_SPACE));
     let all = [
         (machine, MACHINE),
         (group, "the control group (memory.max)"),
@@ -144,7 +144,7 @@ fn group_files(cgroup: &str) -> Vec<PathBuf> {
 const MACHINE: &str = "the machine's memory";
 /// Kernels write "no limit" as a number near 2^63 (version 1), or as a word.
 const NO_LIMIT: u64 = 1 << 62;
-const SPACE_BESIDES: u64 = 256 << 20;
+const OTHER_SPACE: u64 = 256 << 20;
 
 #[cfg(test)]
 mod tests {

@@ -171,7 +171,7 @@ mod tests {
     fn one_process_holds_them_and_a_missing_disk_is_told() {
         let (folder, root, [a, b, _]) = crawl("held", 3);
         place(&root, ID, 3, &[a, b.clone()]).expect("places");
-        let held = hold(&root).expect("nobody else holds them");
+        let held = hold(&root).expect("no other process holds them");
         assert_eq!(held.len(), 2, "one a disk");
         // A copy of the crawl, links included, is another crawl with the same segments.
         let copy = folder.path().join("copy/shard-00");
@@ -180,7 +180,7 @@ mod tests {
         let refused = hold(&folder.path().join("copy")).expect_err("it is in use");
         assert!(matches!(&refused, DirError::Locked(folder) if folder.starts_with(&b)), "{refused}");
         drop(held);
-        assert_eq!(hold(&folder.path().join("copy")).expect("nobody holds it").len(), 1);
+        assert_eq!(hold(&folder.path().join("copy")).expect("no process holds it").len(), 1);
         fs::rename(&b, folder.path().join("unmounted")).expect("a name");
         let missing = hold(&root).expect_err("a disk is not there").to_string();
         for word in ["shard-01/segments is a link to ", &*b.to_string_lossy(), "mount that disk"] {

@@ -158,7 +158,7 @@ impl Breaker {
                 probes = self.next_probes(now, view);
             }
             None => {
-                let held = Held::of(view.reports);
+                let held = HeldSince::of(view.reports);
                 let cause = self.cause(now, held, view.has_route);
                 if let Some((cause, since)) = cause {
                     self.open(now, cause, since);
@@ -199,7 +199,7 @@ impl Breaker {
         if self.outage.is_some_and(|outage| outage.out_of_reach == OutOfReach::All) {
             return next_probe;
         }
-        let held = Held::of(reports);
+        let held = HeldSince::of(reports);
         let asked = self.asked_names.map(|asked| asked.at + self.name_wait / if asked.again { 1 } else { 2 });
         let counts = held.any.map(|since| since + self.settings.hold_max);
         let of_sites = self.suspicion.as_ref().map(|suspicion| suspicion.since);
@@ -250,12 +250,12 @@ impl Breaker {
     }
 
     /// Whether there is an outage, and since when.
-    fn cause(&self, now: Instant, held: Held, has_route: bool) -> Option<(Cause, Instant)> {
+    fn cause(&self, now: Instant, held: HeldSince, has_route: bool) -> Option<(Cause, Instant)> {
         self.cause_of_sites(now, held, has_route).or_else(|| self.cause_of_names(now, held))
     }
 
     /// Whether sites are out of reach.
-    fn cause_of_sites(&self, now: Instant, held: Held, has_route: bool) -> Option<(Cause, Instant)> {
+    fn cause_of_sites(&self, now: Instant, held: HeldSince, has_route: bool) -> Option<(Cause, Instant)> {
         let is_waited_for = |since: Instant| now.since(since) >= SUSPICION;
         if let Some(SitesFailed { failed, of, since }) = self.sites.failed().filter(|_| self.is_confirmed(now)) {
             return Some((Cause::Sites { failed, of }, since));
@@ -268,7 +268,7 @@ impl Breaker {
     }
 
     /// Whether no name server answers.
-    fn cause_of_names(&self, now: Instant, held: Held) -> Option<(Cause, Instant)> {
+    fn cause_of_names(&self, now: Instant, held: HeldSince) -> Option<(Cause, Instant)> {
         let held_since = held.any.filter(|since| now.since(*since) >= SUSPICION)?;
         let is_silence = |asked: AskedNames| now.since(asked.at) >= self.name_wait && self.seen.heard_at < asked.at;
         let are_silent = self.asked_names.is_some_and(is_silence);
@@ -330,7 +330,7 @@ impl Breaker {
         } else if outage.out_of_reach == OutOfReach::All {
             return;
         }
-        let held = Held::of(view.reports);
+        let held = HeldSince::of(view.reports);
         if let Some((cause, since)) = self.cause_of_sites(now, held, view.has_route) {
             self.outage = Some(Outage { cause, since, ..all_down });
             return;
@@ -381,7 +381,7 @@ impl Breaker {
     }
 
     /// Clears what failed while the network is known to have worked.
-    fn clear(&mut self, now: Instant, held: Held) {
+    fn clear(&mut self, now: Instant, held: HeldSince) {
         let are_few = self.has_few_sites(now);
         let answered = self.sites.answered_by(if are_few { 1 } else { self.sites.answers_max() + 1 });
         let latest = now - self.settings.hold_max;
@@ -410,7 +410,7 @@ impl Breaker {
     }
 
     /// Whether to query name servers, for failures that have been held a while and are not cleared.
-    fn ask_names(&mut self, now: Instant, held: Held, shards: usize) -> Option<(usize, ProbeKind)> {
+    fn ask_names(&mut self, now: Instant, held: HeldSince, shards: usize) -> Option<(usize, ProbeKind)> {
         let waits = |since: Option<Instant>, cleared: Instant| {
             since.is_some_and(|since| since > cleared && now.since(since) >= SUSPICION)
         };
@@ -438,17 +438,17 @@ struct Answers {
 
 /// When the oldest held failures ended, of all and of names.
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct HeldSince {
     any: Option<Instant>,
     names: Option<Instant>,
 }
 
-impl Held {
-    fn of(reports: &[NetworkReport]) -> Held {
+impl HeldSince {
+    fn of(reports: &[NetworkReport]) -> HeldSince {
         let oldest = |since: fn(&NetworkReport) -> Instant| {
             reports.iter().map(since).min().filter(|since| *since < Instant::NEVER)
         };
-        Held { any: oldest(|it| it.held_since), names: oldest(|it| it.names_held_since) }
+        HeldSince { any: oldest(|it| it.held_since), names: oldest(|it| it.names_held_since) }
     }
 }
 

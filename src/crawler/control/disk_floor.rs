@@ -37,7 +37,7 @@ mod tests {
             [1_000, 800, 799, 850, 899, 900, 800].map(|free| floor.look(Some(free))),
             [false, false, true, true, true, false, false]
         );
-        assert!(floor.look(Some(0)) && floor.look(None), "what nobody can tell changes nothing");
+        assert!(floor.look(Some(0)) && floor.look(None), "an unknown value changes nothing");
         assert!(!DiskFloor::new(0).look(Some(0)));
     }
 }

@@ -128,7 +128,7 @@ impl Disk {
     /// Waits until the segments are closed whose closing began `before`, and with `to_device` until the rest is on the
     /// device: files before the folders that have their names. Where segments are short, later ones may be closing
     /// without end.
-    async fn sync(&self, unsynced: Unsynced, before: u64, to_device: bool) -> Result<(), Failed> {
+    async fn sync(&self, unsynced: Unsynced, before: u64, to_device: bool) -> Result<(), PathError> {
         if to_device {
             for (path, file) in unsynced.files {
                 file.sync().await.map_err(at(&path))?;
@@ -143,7 +143,7 @@ impl Disk {
         Ok(())
     }
 
-    fn end(&self, end: Result<DiskEnd, Failed>, done: &Signal) {
+    fn end(&self, end: Result<DiskEnd, PathError>, done: &Signal) {
         if !self.has_failed.get() {
             let end = end.unwrap_or_else(|(path, error)| {
                 self.has_failed.set(true);
@@ -176,10 +176,10 @@ struct Unsynced {
     folders: HashSet<PathBuf>,
 }
 
-type Failed = (PathBuf, io::Error);
+type PathError = (PathBuf, io::Error);
 
 impl Files {
-    async fn carry_out(&mut self, op: DiskOp) -> Result<DiskEnd, Failed> {
+    async fn carry_out(&mut self, op: DiskOp) -> Result<DiskEnd, PathError> {
         let bytes = op.bytes();
         let done = |spare| Ok(DiskEnd::Done { spare, bytes });
         match op {
@@ -360,7 +360,7 @@ impl Files {
 
 /// Data first, then the index under its own name, then the segment's name: a closed segment has its index. This runs
 /// alongside the queue, because a sync takes seconds and the next segment's writes need not wait for it.
-async fn close_segment(folder: &Path, name: &str, file: File, index: Vec<u8>) -> Result<(), Failed> {
+async fn close_segment(folder: &Path, name: &str, file: File, index: Vec<u8>) -> Result<(), PathError> {
     let path = |name: &str| folder.join(name);
     let open = path(&format!("{name}{OPEN}"));
     file.sync().await.map_err(at(&open))?;
@@ -377,7 +377,7 @@ async fn close_segment(folder: &Path, name: &str, file: File, index: Vec<u8>) ->
     ring::sync_dir(folder).await.map_err(at(folder))
 }
 
-fn at(path: &Path) -> impl FnOnce(io::Error) -> Failed {
+fn at(path: &Path) -> impl FnOnce(io::Error) -> PathError {
     move |error| (path.to_owned(), error)
 }
 

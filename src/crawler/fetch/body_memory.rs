@@ -31,10 +31,10 @@ use ringcrawl_ring as ring;
 /// The limit, and how much each fetch holds.
 #[derive(Clone)]
 pub struct BodyMemory {
-    shared: Rc<Shared>,
+    shared: Rc<SharedAccount>,
 }
 
-struct Shared {
+struct SharedAccount {
     account: RefCell<Account>,
     /// Whether [`watch`] is running.
     is_watched: Cell<bool>,
@@ -42,10 +42,10 @@ struct Shared {
 
 struct Account {
     bytes: u64,
-    held: Vec<Held>,
+    held: Vec<Holding>,
     free: Vec<usize>,
     /// Of fetches that ask for little, for much, and of slow sites.
-    rows: [Row; 3],
+    queues: [WaitQueue; 3],
     /// What fetches from slow sites hold.
     slow_bytes: u64,
     /// Memory that came back because of a cut and that no fetch has got yet.
@@ -53,7 +53,7 @@ struct Account {
 }
 
 /// A queue of waiting fetches.
-struct Row {
+struct WaitQueue {
     /// The limit on all held memory below which a fetch of this queue gets more.
     bytes_max: u64,
     /// The fetches, how much more they need, and since when; longest waiting first.
@@ -64,18 +64,18 @@ struct Row {
 
 /// What one fetch holds.
 #[derive(Default)]
-struct Held {
+struct Holding {
     bytes: u64,
     /// Since when it holds any.
     since: Instant,
     /// Its site is slow.
     is_slow: bool,
-    state: State,
+    state: BodyState,
     waker: Option<Waker>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum State {
+enum BodyState {
     #[default]
     Receiving,
     /// It must end here.
@@ -86,7 +86,7 @@ enum State {
 
 /// A fetch's memory; comes back when dropped.
 pub struct BodyHold {
-    shared: Rc<Shared>,
+    shared: Rc<SharedAccount>,
     is_slow: bool,
     /// Its slot in the account, once it has one.
     place: Cell<Option<usize>>,
@@ -95,10 +95,10 @@ pub struct BodyHold {
 impl BodyMemory {
     /// Has room for `bytes_max` bytes.
     pub fn new(bytes_max: u64) -> BodyMemory {
-        let row = |bytes_max| Row { bytes_max, waiting: VecDeque::new(), has_moved: false };
-        let rows = [row(bytes_max), row(bytes_max - bytes_max / 4), row(bytes_max - bytes_max / 4)];
-        let account = Account { bytes: 0, held: Vec::new(), free: Vec::new(), rows, slow_bytes: 0, cut_bytes: 0 };
-        BodyMemory { shared: Rc::new(Shared { account: RefCell::new(account), is_watched: Cell::new(false) }) }
+        let queue = |bytes_max| WaitQueue { bytes_max, waiting: VecDeque::new(), has_moved: false };
+        let queues = [queue(bytes_max), queue(bytes_max - bytes_max / 4), queue(bytes_max - bytes_max / 4)];
+        let account = Account { bytes: 0, held: Vec::new(), free: Vec::new(), queues, slow_bytes: 0, cut_bytes: 0 };
+        BodyMemory { shared: Rc::new(SharedAccount { account: RefCell::new(account), is_watched: Cell::new(false) }) }
     }
 
     /// A fetch's hold, empty at first; `is_slow` if its site is slow.
@@ -122,9 +122,9 @@ impl BodyHold {
         let place = self.place();
         let mut account = self.shared.account.borrow_mut();
         let more = wanted.saturating_sub(account.held[place].bytes);
-        let row = self.row_of(wanted);
-        let has_room = more == 0 || account.rows[row].waiting.is_empty() && account.missing(row, more) == 0;
-        let has = has_room && account.held[place].state != State::Cut;
+        let queue = self.queue_of(wanted);
+        let has_room = more == 0 || account.queues[queue].waiting.is_empty() && account.missing(queue, more) == 0;
+        let has = has_room && account.held[place].state != BodyState::Cut;
         if has {
             account.add(place, more);
             account.cut_bytes = account.cut_bytes.saturating_sub(more);
@@ -140,32 +140,32 @@ impl BodyHold {
             return true;
         }
         let place = self.place();
-        let row = self.row_of(wanted);
+        let queue = self.queue_of(wanted);
         let mut waits = false;
         poll_fn(|context| {
             let mut account = self.shared.account.borrow_mut();
-            if account.held[place].state == State::Cut || waits && is_over() {
-                account.forget_waiting(row, place);
+            if account.held[place].state == BodyState::Cut || waits && is_over() {
+                account.forget_waiting(queue, place);
                 account.wake_next();
                 return Poll::Ready(false);
             }
             let more = wanted.saturating_sub(account.held[place].bytes);
-            if wanted > account.bytes_max(row) {
+            if wanted > account.bytes_max(queue) {
                 // It never had room.
                 return Poll::Ready(false);
             }
-            let is_next = account.rows[row].waiting.front().is_none_or(|(first, ..)| *first == place);
-            if more == 0 || is_next && account.missing(row, more) == 0 {
+            let is_next = account.queues[queue].waiting.front().is_none_or(|(first, ..)| *first == place);
+            if more == 0 || is_next && account.missing(queue, more) == 0 {
                 account.add(place, more);
                 let is_of_cut = waits && account.cut_bytes >= more;
                 account.cut_bytes = account.cut_bytes.saturating_sub(more);
-                account.rows[row].has_moved |= !is_of_cut;
-                account.forget_waiting(row, place);
+                account.queues[queue].has_moved |= !is_of_cut;
+                account.forget_waiting(queue, place);
                 account.wake_next();
                 return Poll::Ready(true);
             }
             if !std::mem::replace(&mut waits, true) {
-                account.rows[row].waiting.push_back((place, more, ring::now()));
+                account.queues[queue].waiting.push_back((place, more, ring::now()));
             }
             account.held[place].waker = Some(context.waker().clone());
             drop(account);
@@ -182,7 +182,7 @@ impl BodyHold {
             if let Some(place) = self.place.get() {
                 let mut account = self.shared.account.borrow_mut();
                 let held = &mut account.held[place];
-                if held.state == State::Cut {
+                if held.state == BodyState::Cut {
                     return Poll::Ready(None);
                 }
                 if !held.waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
@@ -219,7 +219,7 @@ impl BodyHold {
             // This must happen while the state still shows whether it was cut.
             account.give_back(place, before - bytes);
         }
-        account.held[place].state = State::Done;
+        account.held[place].state = BodyState::Done;
     }
 
     /// Whether it holds nothing.
@@ -227,7 +227,7 @@ impl BodyHold {
         self.place.get().is_none()
     }
 
-    fn row_of(&self, wanted: u64) -> usize {
+    fn queue_of(&self, wanted: u64) -> usize {
         match (self.is_slow, wanted <= SMALL_BYTES) {
             (true, _) => SLOW,
             (false, true) => SMALL,
@@ -241,7 +241,7 @@ impl BodyHold {
         }
         let mut account = self.shared.account.borrow_mut();
         let place = account.free.pop().unwrap_or_else(|| {
-            account.held.push(Held::default());
+            account.held.push(Holding::default());
             account.held.len() - 1
         });
         account.held[place].is_slow = self.is_slow;
@@ -255,9 +255,9 @@ impl Drop for BodyHold {
         let Some(place) = self.place.get() else { return };
         let mut account = self.shared.account.borrow_mut();
         let bytes = account.held[place].bytes;
-        (0..account.rows.len()).for_each(|row| account.forget_waiting(row, place));
+        (0..account.queues.len()).for_each(|queue| account.forget_waiting(queue, place));
         account.give_back(place, bytes);
-        account.held[place] = Held::default();
+        account.held[place] = Holding::default();
         account.free.push(place);
         account.wake_next();
     }
@@ -275,15 +275,15 @@ impl Account {
     }
 
     /// The most that a fetch of a queue may ask for.
-    fn bytes_max(&self, row: usize) -> u64 {
-        let bytes_max = self.rows[row].bytes_max;
-        if row == SLOW { bytes_max.min(self.rows[0].bytes_max / 2) } else { bytes_max }
+    fn bytes_max(&self, queue: usize) -> u64 {
+        let bytes_max = self.queues[queue].bytes_max;
+        if queue == SLOW { bytes_max.min(self.queues[0].bytes_max / 2) } else { bytes_max }
     }
 
     /// How much others must release before a fetch of a queue can have `more`.
-    fn missing(&self, row: usize, more: u64) -> u64 {
-        let missing = (self.bytes + more).saturating_sub(self.rows[row].bytes_max);
-        let of_slow = if row == SLOW { (self.slow_bytes + more).saturating_sub(self.bytes_max(SLOW)) } else { 0 };
+    fn missing(&self, queue: usize, more: u64) -> u64 {
+        let missing = (self.bytes + more).saturating_sub(self.queues[queue].bytes_max);
+        let of_slow = if queue == SLOW { (self.slow_bytes + more).saturating_sub(self.bytes_max(SLOW)) } else { 0 };
         missing.max(of_slow)
     }
 
@@ -294,24 +294,24 @@ impl Account {
         if bytes == 0 {
             return;
         }
-        if self.held[place].state == State::Cut {
+        if self.held[place].state == BodyState::Cut {
             self.cut_bytes += bytes;
         } else {
-            for row in 0..self.rows.len() {
-                let first = self.rows[row].waiting.front().map(|(_, more, _)| *more);
-                self.rows[row].has_moved |= first.is_none_or(|more| self.missing(row, more) == 0);
+            for queue in 0..self.queues.len() {
+                let first = self.queues[queue].waiting.front().map(|(_, more, _)| *more);
+                self.queues[queue].has_moved |= first.is_none_or(|more| self.missing(queue, more) == 0);
             }
         }
         self.wake_next();
     }
 
-    fn forget_waiting(&mut self, row: usize, place: usize) {
-        self.rows[row].waiting.retain(|(waits, ..)| *waits != place);
+    fn forget_waiting(&mut self, queue: usize, place: usize) {
+        self.queues[queue].waiting.retain(|(waits, ..)| *waits != place);
     }
 
     fn wake_next(&mut self) {
-        for row in &self.rows {
-            if let Some((place, ..)) = row.waiting.front() {
+        for queue in &self.queues {
+            if let Some((place, ..)) = queue.waiting.front() {
                 self.held[*place].waker.take().into_iter().for_each(Waker::wake);
             }
         }
@@ -319,29 +319,30 @@ impl Account {
 
     /// No fetch of a queue got room for a while, or its first did not: cuts fetches until there is room for some.
     fn cut_where_nothing_moves(&mut self, now: Instant) {
-        for row in 0..self.rows.len() {
-            let Row { waiting, has_moved, .. } = &mut self.rows[row];
+        for queue in 0..self.queues.len() {
+            let WaitQueue { waiting, has_moved, .. } = &mut self.queues[queue];
             let has_moved = std::mem::take(has_moved);
             let Some((_, first, since)) = waiting.front().copied() else { continue };
-            if has_moved && (row != SMALL || now.since(since) < PATIENCE) {
+            if has_moved && (queue != SMALL || now.since(since) < PATIENCE) {
                 continue;
             }
-            let several = waiting.iter().map(|(_, more, _)| more).sum::<u64>().min(self.rows[0].bytes_max / CUT_PARTS);
+            let several =
+                waiting.iter().map(|(_, more, _)| more).sum::<u64>().min(self.queues[0].bytes_max / CUT_PARTS);
             self.cut_bytes = 0;
-            let is_of_row = |held: &Held| row != SLOW || held.is_slow;
+            let is_of_queue = |held: &Holding| queue != SLOW || held.is_slow;
             // Cut memory comes back, and so does that of whole responses: if that takes long, it is not the peers'
             // fault.
-            let back = self.held.iter().filter(|held| held.state != State::Receiving && is_of_row(held));
-            let mut missing = self.missing(row, first.max(several)).saturating_sub(back.map(|held| held.bytes).sum());
+            let back = self.held.iter().filter(|held| held.state != BodyState::Receiving && is_of_queue(held));
+            let mut missing = self.missing(queue, first.max(several)).saturating_sub(back.map(|held| held.bytes).sum());
             while missing > 0 {
-                let may_end = |held: &Held| {
+                let may_end = |held: &Holding| {
                     let is_slow = held.is_slow || now.since(held.since) >= SLOW_AFTER;
                     let is_in_the_way = !has_moved || is_slow && held.bytes <= SMALL_BYTES;
-                    held.state == State::Receiving && held.bytes > 0 && is_in_the_way && is_of_row(held)
+                    held.state == BodyState::Receiving && held.bytes > 0 && is_in_the_way && is_of_queue(held)
                 };
                 let ending = self.held.iter_mut().filter(|held| may_end(held));
                 let Some(largest) = ending.max_by_key(|held| (held.is_slow, held.bytes)) else { break };
-                largest.state = State::Cut;
+                largest.state = BodyState::Cut;
                 missing = missing.saturating_sub(largest.bytes);
                 largest.waker.take().into_iter().for_each(Waker::wake);
             }
@@ -349,28 +350,28 @@ impl Account {
     }
 
     fn is_anybody_waiting(&self) -> bool {
-        self.rows.iter().any(|row| !row.waiting.is_empty())
+        self.queues.iter().any(|queue| !queue.waiting.is_empty())
     }
 
     /// Fetches that wait may have to end.
     fn wake_all(&mut self) {
-        for (place, ..) in self.rows.iter().flat_map(|row| &row.waiting) {
+        for (place, ..) in self.queues.iter().flat_map(|queue| &queue.waiting) {
             self.held[*place].waker.take().into_iter().for_each(Waker::wake);
         }
     }
 }
 
-impl Shared {
+impl SharedAccount {
     fn watch(self: &Rc<Self>) {
         if !self.is_watched.replace(true) {
-            self.account.borrow_mut().rows.iter_mut().for_each(|row| row.has_moved = true);
+            self.account.borrow_mut().queues.iter_mut().for_each(|queue| queue.has_moved = true);
             ring::spawn(watch(Rc::downgrade(self)));
         }
     }
 }
 
 /// While a fetch waits: cuts where nothing moves.
-async fn watch(shared: Weak<Shared>) {
+async fn watch(shared: Weak<SharedAccount>) {
     loop {
         ring::sleep_until(ring::now() + PATIENCE).await;
         let Some(shared) = shared.upgrade() else { return };

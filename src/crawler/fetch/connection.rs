@@ -176,7 +176,7 @@ impl Connection {
     }
 
     /// Whether the connection, which is being listened to, can carry another request: TLS has nothing to send, and
-    /// has received little besides content. The receive may have ended with the last bytes of a large answer: then
+    /// has received little other than content. The receive may have ended with the last bytes of a large answer: then
     /// the socket is checked, and the next answer starts another.
     pub(super) fn is_quiet(&mut self) -> bool {
         if self.tls.as_ref().is_some_and(|tls| tls.wants_write() || tls.is_worn()) {

@@ -26,7 +26,7 @@ use std::task::Poll;
 use super::{Hands, add};
 use ringcrawl_base::Failure;
 use ringcrawl_base::time::{Duration, Instant};
-use ringcrawl_brain::politeness::{FurtherTurn, Ledger};
+use ringcrawl_brain::politeness::{FurtherClaim, Ledger};
 use ringcrawl_config::PrivateAddresses;
 use ringcrawl_ring::{self as ring, Guard, Socket};
 
@@ -52,7 +52,7 @@ pub(super) struct Line {
     /// The address that answered.
     pub ip: IpAddr,
     /// The claim on it, if it is a further address: keep it as long as the exchange lasts.
-    pub turn: Option<Turn>,
+    pub claim: Option<AddressClaim>,
 }
 
 /// Connects. A forbidden first address ends the call: a server that answers with one may be manipulating DNS.
@@ -94,11 +94,11 @@ async fn race(hands: &Hands, call: &Call<'_>) -> Result<Line, Failure> {
             if !attempts.is_empty() && pause.as_mut().poll(context).is_pending() {
                 return Poll::Pending;
             }
-            let next = others.find_map(|ip| Some((*ip, hands.turns.take(*ip, call)?)));
+            let next = others.find_map(|ip| Some((*ip, hands.further_claims.take(*ip, call)?)));
             match (next, first_failure) {
-                (Some((ip, turn)), _) => {
+                (Some((ip, claim)), _) => {
                     add(&hands.counters.further_connects, 1);
-                    attempts.push(Box::pin(attempt(hands, call, ip, Some(turn))));
+                    attempts.push(Box::pin(attempt(hands, call, ip, Some(claim))));
                     pause.as_mut().reset(tokio::time::Instant::now() + hands.fetch.attempt_delay);
                 }
                 (None, Some(failure)) if attempts.is_empty() => return Poll::Ready(Err(failure)),
@@ -110,13 +110,13 @@ async fn race(hands: &Hands, call: &Call<'_>) -> Result<Line, Failure> {
 }
 
 /// Connects to `ip`, which the policy allows.
-async fn attempt(hands: &Hands, call: &Call<'_>, ip: IpAddr, turn: Option<Turn>) -> Result<Line, Failure> {
+async fn attempt(hands: &Hands, call: &Call<'_>, ip: IpAddr, claim: Option<AddressClaim>) -> Result<Line, Failure> {
     let socket = hands.sources.socket(ip).map_err(|_| Failure::ConnectFailed)?;
     let connect_by = call.deadline.min(ring::now() + hands.fetch.connect_timeout);
     let guard = hands.deadlines.guard(&socket, connect_by);
     add(&hands.counters.connects, 1);
     match socket.connect(SocketAddr::new(ip, call.port), &guard).await {
-        Ok(()) => Ok(Line { socket, guard, ip, turn: turn.map(Turn::connected) }),
+        Ok(()) => Ok(Line { socket, guard, ip, claim: claim.map(AddressClaim::connected) }),
         Err(error) => {
             let failure = match guard.is_expired() {
                 true if ring::now() >= call.deadline => Failure::Deadline,
@@ -142,46 +142,46 @@ fn failure_of(error: &io::Error) -> Failure {
 pub const FURTHER_MAX: usize = 64;
 
 /// Grants claims on further addresses.
-pub(super) struct Turns {
+pub(super) struct FurtherClaims {
     ledger: Arc<Ledger>,
     under_way: Rc<Cell<usize>>,
     /// The delay that an exchange leaves behind at an address; zero: no claims are kept.
     pause: Duration,
 }
 
-impl Turns {
-    pub(super) fn new(ledger: Arc<Ledger>, pause: Duration) -> Turns {
-        Turns { ledger, under_way: Rc::default(), pause }
+impl FurtherClaims {
+    pub(super) fn new(ledger: Arc<Ledger>, pause: Duration) -> FurtherClaims {
+        FurtherClaims { ledger, under_way: Rc::default(), pause }
     }
 
-    pub(super) fn at(self, ledger: Arc<Ledger>) -> Turns {
-        Turns { ledger, ..self }
+    pub(super) fn at(self, ledger: Arc<Ledger>) -> FurtherClaims {
+        FurtherClaims { ledger, ..self }
     }
 
     /// A claim on `ip` for `call`, if it is free. The caller's own claim covers addresses with the same key.
-    fn take(&self, ip: IpAddr, call: &Call<'_>) -> Option<Turn> {
+    fn take(&self, ip: IpAddr, call: &Call<'_>) -> Option<AddressClaim> {
         if self.under_way.get() >= FURTHER_MAX {
             return None;
         }
-        let turn = FurtherTurn::new(call.first, ip, call.deadline, self.pause);
-        if turn.is_some_and(|turn| !turn.take(&self.ledger, ring::now())) {
+        let claim = FurtherClaim::new(call.first, ip, call.deadline, self.pause);
+        if claim.is_some_and(|claim| !claim.take(&self.ledger, ring::now())) {
             return None;
         }
-        let held = turn.map(|turn| Held { ledger: Arc::clone(&self.ledger), turn });
+        let held = claim.map(|claim| ClaimGuard { ledger: Arc::clone(&self.ledger), claim });
         self.under_way.set(self.under_way.get() + 1);
-        Some(Turn { _held: held, permit: Some(Permit(Rc::clone(&self.under_way))) })
+        Some(AddressClaim { _held: held, permit: Some(Permit(Rc::clone(&self.under_way))) })
     }
 }
 
 /// A claim on an address; dropping it releases it.
-pub(super) struct Turn {
-    _held: Option<Held>,
+pub(super) struct AddressClaim {
+    _held: Option<ClaimGuard>,
     permit: Option<Permit>,
 }
 
-impl Turn {
+impl AddressClaim {
     /// The attempt is done: its connection is the fetch's only one.
-    fn connected(mut self) -> Turn {
+    fn connected(mut self) -> AddressClaim {
         self.permit = None;
         self
     }
@@ -196,14 +196,14 @@ impl Drop for Permit {
     }
 }
 
-struct Held {
+struct ClaimGuard {
     ledger: Arc<Ledger>,
-    turn: FurtherTurn,
+    claim: FurtherClaim,
 }
 
-impl Drop for Held {
+impl Drop for ClaimGuard {
     fn drop(&mut self) {
-        self.turn.give_back(&self.ledger, ring::now());
+        self.claim.release(&self.ledger, ring::now());
     }
 }
 
@@ -279,9 +279,9 @@ mod tests {
                 assert_eq!((hands.counters.connects.get(), hands.counters.further_connects.get()), (2 * round, round));
                 drop(line);
                 // A released claim leaves its delay behind at the address.
-                tokio::time::sleep(hands.turns.pause + Duration::from_millis(5)).await;
+                tokio::time::sleep(hands.further_claims.pause + Duration::from_millis(5)).await;
             }
-            assert_eq!((hands.deadlines.live(), hands.turns.under_way.get()), (0, 0));
+            assert_eq!((hands.deadlines.live(), hands.further_claims.under_way.get()), (0, 0));
             for _ in 0..500 {
                 if requests_under_way(silent) == 0 {
                     break;
@@ -309,12 +309,13 @@ mod tests {
             assert_eq!(dial(&hands, &call(&elsewhere, port)).await.err(), Some(Failure::ConnectRefused));
             assert_eq!((hands.deadlines.live(), hands.counters.connects.get()), (0, 7));
             // No permit for a further attempt is left: only the first address is tried.
-            let places: Vec<_> = (0..FURTHER_MAX).map_while(|_| hands.turns.take(at(9), &call(&[], port))).collect();
-            assert_eq!((places.len(), hands.turns.under_way.get()), (FURTHER_MAX, FURTHER_MAX));
+            let places: Vec<_> =
+                (0..FURTHER_MAX).map_while(|_| hands.further_claims.take(at(9), &call(&[], port))).collect();
+            assert_eq!((places.len(), hands.further_claims.under_way.get()), (FURTHER_MAX, FURTHER_MAX));
             assert_eq!(dial(&hands, &call(&others, port)).await.err(), Some(Failure::ConnectRefused));
             assert_eq!(hands.counters.connects.get(), 8);
-            let turns: Vec<Turn> = places.into_iter().map(Turn::connected).collect();
-            assert_eq!((turns.len(), hands.turns.under_way.get()), (FURTHER_MAX, 0));
+            let claims: Vec<AddressClaim> = places.into_iter().map(AddressClaim::connected).collect();
+            assert_eq!((claims.len(), hands.further_claims.under_way.get()), (FURTHER_MAX, 0));
         });
     }
 

@@ -14,7 +14,7 @@ use std::rc::Rc;
 use super::answer::{Answer, Concluded, Silence};
 use super::body_memory::BodyHold;
 use super::connection::{Broken, Connection, Received};
-use super::dial::{Call, Line, Turn};
+use super::dial::{AddressClaim, Call, Line};
 use super::pace::Pace;
 use super::pool::Peer;
 use super::{BLOCK_BYTES, Hands, add, dial, tls};
@@ -49,7 +49,7 @@ pub(super) async fn run(hands: &Rc<Hands>, job: &FetchJob, memory: &BodyHold) ->
     if job.deadline <= begun {
         return Err(Failure::Deadline);
     }
-    let _entered = hands.hurries.enter(job.id);
+    let _entered = hands.cut_short.enter(job.id);
     let mut fetch = Fetch {
         hands,
         job,
@@ -60,7 +60,7 @@ pub(super) async fn run(hands: &Rc<Hands>, job: &FetchJob, memory: &BodyHold) ->
         is_hurried: job.is_hurried,
         policy,
         timings: Timings::default(),
-        turn: None,
+        claim: None,
         memory,
     };
     let mut request = fetch.request();
@@ -106,7 +106,7 @@ struct Fetch<'a> {
     policy: PrivateAddresses,
     timings: Timings,
     /// The claim on `ip`, if it is not the job's own address.
-    turn: Option<Turn>,
+    claim: Option<AddressClaim>,
     memory: &'a BodyHold,
 }
 
@@ -175,7 +175,7 @@ impl Fetch<'_> {
         };
         let start = ring::now();
         let dialed = dial::dial(self.hands, &call).await;
-        let Line { socket, guard, ip, turn } = dialed.map_err(|failure| match failure {
+        let Line { socket, guard, ip, claim } = dialed.map_err(|failure| match failure {
             // A shortened deadline that passes while connecting counts as a connect timeout.
             Failure::Deadline if self.is_hurried && proxy.is_none() => Failure::ConnectTimeout,
             Failure::Deadline => failure,
@@ -188,7 +188,7 @@ impl Fetch<'_> {
             },
         })?;
         if proxy.is_none() {
-            (self.ip, self.turn) = (ip, turn);
+            (self.ip, self.claim) = (ip, claim);
         }
         let mut connection = Connection::new(socket);
         if let Some(proxy) = proxy.filter(|proxy| !proxy.takes_whole(&self.job.url)) {
@@ -252,9 +252,9 @@ impl Fetch<'_> {
         let ended = match connection.ask(request) {
             Ok(()) => {
                 guard.set(self.deadline.min(asked + self.hands.fetch.first_byte_timeout));
-                self.hands.hurries.begin(self.job.id, &guard, &self.hands.deadlines);
+                self.hands.cut_short.begin(self.job.id, &guard, &self.hands.deadlines);
                 let broken = self.listen(&mut connection, &guard, &mut answer, asked).await;
-                if self.hands.hurries.end(self.job.id) {
+                if self.hands.cut_short.end(self.job.id) {
                     (self.deadline, self.is_hurried) = (self.deadline.min(ring::now()), true);
                 }
                 broken

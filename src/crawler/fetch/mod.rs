@@ -17,10 +17,10 @@ mod address;
 mod answer;
 mod body_memory;
 mod connection;
+mod cut_short;
 mod dial;
 mod dns;
 mod exchange;
-mod hurries;
 mod own_addresses;
 mod pace;
 mod pool;
@@ -87,9 +87,9 @@ pub struct Hands {
     accept: String,
     /// The content codings that requests accept.
     codings: &'static str,
-    hurries: hurries::Hurries,
+    cut_short: cut_short::CutShortJobs,
     own_addresses: own_addresses::OwnAddressesSeen,
-    turns: dial::Turns,
+    further_claims: dial::FurtherClaims,
     /// Details of failures that have not been taken, by job.
     words: RefCell<HashMap<u64, Box<str>>>,
     /// The operator's own hosts.
@@ -188,9 +188,9 @@ impl Hands {
                 StoredBody::AsReceived => "br, gzip",
                 StoredBody::Decoded => "zstd, br, gzip",
             },
-            hurries: hurries::Hurries::default(),
+            cut_short: cut_short::CutShortJobs::default(),
             own_addresses: own_addresses::OwnAddressesSeen::default(),
-            turns: dial::Turns::new(Arc::new(Ledger::new(1)), config.politeness.ip_delay),
+            further_claims: dial::FurtherClaims::new(Arc::new(Ledger::new(1)), config.politeness.ip_delay),
             bodies: BodyMemory::new(u64::MAX),
             words: RefCell::default(),
             lines: config.politeness.host.clone(),
@@ -202,7 +202,7 @@ impl Hands {
     /// The same hands, which take claims on addresses in `ledger`, shared with other shards; without this they share
     /// nothing.
     pub fn sharing(self, ledger: Arc<Ledger>) -> Hands {
-        Hands { turns: self.turns.at(ledger), ..self }
+        Hands { further_claims: self.further_claims.at(ledger), ..self }
     }
 
     /// The same hands; the unprocessed bodies of these hold at most `bytes_max` bytes, beyond what each fetch may
@@ -274,8 +274,8 @@ impl Hands {
     }
 
     /// Ends the exchange of `job` as if its deadline had passed, if it waits for its response.
-    pub fn hurry(&self, job: u64) {
-        self.hurries.hurry(job, &self.deadlines);
+    pub fn cut_short(&self, job: u64) {
+        self.cut_short.cut_short(job, &self.deadlines);
     }
 
     /// Ends all exchanges in flight, whatever their deadlines: they are no longer needed.

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_list_is_read_anew_and_nobody_waits_for_it() {
+    fn the_list_is_read_again_and_no_fetch_waits_for_it() {
         let shared = Arc::new(OwnAddresses::default());
         let shard = OwnAddressesSeen::new(Arc::clone(&shared));
         let is_own = |texts: &str| {

@@ -13,7 +13,7 @@
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
 use super::connection::{Connection, Received};
-use super::socks::{Destination, Next, Socks};
+use super::socks::{Destination, Socks, SocksAction};
 use super::{Hands, HandsError};
 use ringcrawl_base::Failure;
 use ringcrawl_brain::names;
@@ -109,16 +109,16 @@ impl Proxy {
         loop {
             connection.ask(words).map_err(|_| Failure::ProxyFailed)?;
             loop {
-                let mut next = Ok(Next::Listen);
+                let mut next = Ok(SocksAction::Listen);
                 let received =
                     connection.receive(&hands.buffers, guard, &mut |bytes| next = dialogue.hear(bytes)).await;
                 match (next?, received) {
-                    (Next::Open, Ok(Received::Some)) if connection.asked().1 => return Ok(()),
-                    (Next::Say(more), Ok(Received::Some)) if connection.asked().1 => {
+                    (SocksAction::Open, Ok(Received::Some)) if connection.asked().1 => return Ok(()),
+                    (SocksAction::Say(more), Ok(Received::Some)) if connection.asked().1 => {
                         words = more;
                         break;
                     }
-                    (Next::Listen, Ok(Received::Some)) => {}
+                    (SocksAction::Listen, Ok(Received::Some)) => {}
                     _ => return Err(Failure::ProxyFailed),
                 }
             }
@@ -132,7 +132,7 @@ enum Dialogue {
 }
 
 impl Dialogue {
-    fn hear(&mut self, bytes: &[u8]) -> Result<Next, Failure> {
+    fn hear(&mut self, bytes: &[u8]) -> Result<SocksAction, Failure> {
         match self {
             Dialogue::Connect(connect) => connect.hear(bytes),
             Dialogue::Socks(socks) => socks.hear(bytes),
@@ -150,12 +150,12 @@ impl Connect {
         Connect { reader: Box::new(ResponseReader::new(Method::Connect, limits)) }
     }
 
-    fn hear(&mut self, bytes: &[u8]) -> Result<Next, Failure> {
+    fn hear(&mut self, bytes: &[u8]) -> Result<SocksAction, Failure> {
         let progress = self.reader.feed(bytes).map_err(|_| Failure::ProxyFailed)?;
         match (self.reader.status(), progress) {
-            (None, _) => Ok(Next::Listen),
+            (None, _) => Ok(SocksAction::Listen),
             // A web server does not speak first: what follows the head is not from it.
-            (Some(200..=299), Progress::Done) if self.reader.is_clean() => Ok(Next::Open),
+            (Some(200..=299), Progress::Done) if self.reader.is_clean() => Ok(SocksAction::Open),
             (Some(502 | 503), _) => Err(Failure::ConnectFailed),
             (Some(504), _) => Err(Failure::ConnectTimeout),
             (Some(300..=499), _) => Err(Failure::ProxyRefused),
@@ -171,11 +171,11 @@ mod tests {
     #[test]
     fn answers_to_connect() {
         for (answer, expected) in [
-            ("HTTP/1.1 200 Connection established\r\n\r\n", Ok(Next::Open)),
+            ("HTTP/1.1 200 Connection established\r\n\r\n", Ok(SocksAction::Open)),
             // RFC 9110 section 9.3.6: both fields are ignored.
-            ("HTTP/1.0 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n", Ok(Next::Open)),
-            ("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", Ok(Next::Open)),
-            ("HTTP/1.1 200 OK\r\n", Ok(Next::Listen)),
+            ("HTTP/1.0 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n", Ok(SocksAction::Open)),
+            ("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", Ok(SocksAction::Open)),
+            ("HTTP/1.1 200 OK\r\n", Ok(SocksAction::Listen)),
             ("HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\n\r\npoison", Err(Failure::ProxyFailed)),
             ("HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", Err(Failure::ProxyRefused)),
             ("HTTP/1.1 403 Forbidden\r\nContent-Length: 5\r\n\r\n", Err(Failure::ProxyRefused)),
@@ -188,9 +188,12 @@ mod tests {
             assert_eq!(Connect::new(Limits::default()).hear(answer.as_bytes()), expected, "{answer:?}");
             let mut bytewise = Connect::new(Limits::default());
             let mut ends = answer.as_bytes().chunks(1).map(|byte| bytewise.hear(byte));
-            let first_end = ends.find(|end| *end != Ok(Next::Listen)).unwrap_or(Ok(Next::Listen));
+            let first_end = ends.find(|end| *end != Ok(SocksAction::Listen)).unwrap_or(Ok(SocksAction::Listen));
             // Bytes after the end are noticed if they arrive in one piece; in many pieces they are not there yet.
-            assert!(first_end == expected || answer.ends_with("poison") && first_end == Ok(Next::Open), "{answer:?}");
+            assert!(
+                first_end == expected || answer.ends_with("poison") && first_end == Ok(SocksAction::Open),
+                "{answer:?}"
+            );
         }
     }
 
@@ -211,7 +214,7 @@ mod tests {
     fn a_proxy_s_name_may_be_fixed_and_must_be_known() {
         let mut config = Config::default();
         config.set("proxy.url", "http://proxy.invalid:3128").expect("right");
-        let error = Proxy::new(&config).err().expect("nobody has that name").to_string();
+        let error = Proxy::new(&config).err().expect("no host has that name").to_string();
         assert!(error.contains("proxy.url") && error.contains("proxy.invalid"), "{error}");
         config.set("dns.hosts.proxy.invalid", "192.0.2.7").expect("right");
         assert_eq!(Proxy::new(&config).ok().flatten().expect("one").addr, "192.0.2.7:3128".parse().expect("address"));

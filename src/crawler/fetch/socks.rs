@@ -19,7 +19,7 @@ pub(super) enum Destination<'a> {
 
 /// What to do next.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Next {
+pub(super) enum SocksAction {
     /// Receive more.
     Listen,
     /// Send this.
@@ -30,7 +30,7 @@ pub(super) enum Next {
 
 /// One conversation.
 pub(super) struct Socks {
-    state: State,
+    state: SocksState,
     heard: Vec<u8>,
     /// RFC 1929's request.
     login: Option<Vec<u8>>,
@@ -39,7 +39,7 @@ pub(super) struct Socks {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum State {
+enum SocksState {
     Method,
     Login,
     Reply,
@@ -81,47 +81,47 @@ impl Socks {
             }
         };
         request.extend_from_slice(&port.to_be_bytes());
-        (Socks { state: State::Method, heard: Vec::new(), login, request }, hello)
+        (Socks { state: SocksState::Method, heard: Vec::new(), login, request }, hello)
     }
 
     /// Takes what the proxy sent.
-    pub(super) fn hear(&mut self, bytes: &[u8]) -> Result<Next, Failure> {
+    pub(super) fn hear(&mut self, bytes: &[u8]) -> Result<SocksAction, Failure> {
         self.heard.extend_from_slice(bytes.get(..=HEARD_BYTES_MAX).unwrap_or(bytes));
         if self.heard.len() > HEARD_BYTES_MAX {
             return Err(Failure::ProxyFailed);
         }
         match (self.state, self.heard.as_slice()) {
-            (_, [] | [_]) => Ok(Next::Listen),
-            (State::Method, [VERSION, 0]) => self.say(State::Reply, Some(self.request.clone())),
-            (State::Method, [VERSION, 2]) => self.say(State::Login, self.login.clone()),
-            (State::Method, [VERSION, 0xff]) => Err(Failure::ProxyRefused),
-            (State::Login, [_, 0]) => self.say(State::Reply, Some(self.request.clone())),
-            (State::Login, [_, _]) => Err(Failure::ProxyRefused),
-            (State::Reply, [VERSION, 0]) => Ok(Next::Listen),
-            (State::Reply, [VERSION, 0, _]) => Ok(Next::Listen),
-            (State::Reply, [VERSION, 0, _, kind, rest @ ..]) => {
+            (_, [] | [_]) => Ok(SocksAction::Listen),
+            (SocksState::Method, [VERSION, 0]) => self.say(SocksState::Reply, Some(self.request.clone())),
+            (SocksState::Method, [VERSION, 2]) => self.say(SocksState::Login, self.login.clone()),
+            (SocksState::Method, [VERSION, 0xff]) => Err(Failure::ProxyRefused),
+            (SocksState::Login, [_, 0]) => self.say(SocksState::Reply, Some(self.request.clone())),
+            (SocksState::Login, [_, _]) => Err(Failure::ProxyRefused),
+            (SocksState::Reply, [VERSION, 0]) => Ok(SocksAction::Listen),
+            (SocksState::Reply, [VERSION, 0, _]) => Ok(SocksAction::Listen),
+            (SocksState::Reply, [VERSION, 0, _, kind, rest @ ..]) => {
                 let address_bytes = match (kind, rest.first()) {
                     (1, _) => 4,
                     (4, _) => 16,
                     (3, Some(length)) => 1 + usize::from(*length),
-                    (3, None) => return Ok(Next::Listen),
+                    (3, None) => return Ok(SocksAction::Listen),
                     _ => return Err(Failure::ProxyFailed),
                 };
                 match rest.len().cmp(&(address_bytes + 2)) {
-                    std::cmp::Ordering::Less => Ok(Next::Listen),
-                    std::cmp::Ordering::Equal => Ok(Next::Open),
+                    std::cmp::Ordering::Less => Ok(SocksAction::Listen),
+                    std::cmp::Ordering::Equal => Ok(SocksAction::Open),
                     std::cmp::Ordering::Greater => Err(Failure::ProxyFailed),
                 }
             }
-            (State::Reply, [VERSION, code, ..]) => Err(failure_of(*code)),
+            (SocksState::Reply, [VERSION, code, ..]) => Err(failure_of(*code)),
             _ => Err(Failure::ProxyFailed),
         }
     }
 
-    fn say(&mut self, state: State, bytes: Option<Vec<u8>>) -> Result<Next, Failure> {
+    fn say(&mut self, state: SocksState, bytes: Option<Vec<u8>>) -> Result<SocksAction, Failure> {
         self.heard.clear();
         self.state = state;
-        bytes.map(Next::Say).ok_or(Failure::ProxyFailed)
+        bytes.map(SocksAction::Say).ok_or(Failure::ProxyFailed)
     }
 }
 
@@ -158,20 +158,20 @@ mod tests {
         to: Destination<'_>,
         heard: &[&[u8]],
         piece: usize,
-    ) -> (Vec<Vec<u8>>, Result<Next, Failure>) {
+    ) -> (Vec<Vec<u8>>, Result<SocksAction, Failure>) {
         let login = login.map(|(user, password)| (user.to_owned(), password.to_owned()));
         let (mut socks, hello) = Socks::new(login.as_ref(), to);
         let mut said = vec![hello];
         for reply in heard {
             for bytes in reply.chunks(piece) {
                 match socks.hear(bytes) {
-                    Ok(Next::Listen) => {}
-                    Ok(Next::Say(more)) => said.push(more),
+                    Ok(SocksAction::Listen) => {}
+                    Ok(SocksAction::Say(more)) => said.push(more),
                     end => return (said, end),
                 }
             }
         }
-        (said, Ok(Next::Listen))
+        (said, Ok(SocksAction::Listen))
     }
 
     #[test]
@@ -180,15 +180,15 @@ mod tests {
         for piece in [1, 2, 100] {
             let (said, end) = talk(None, addr("1.2.3.4:443"), &[b"\x05\0", open], piece);
             assert_eq!(said, [&b"\x05\x01\0"[..], b"\x05\x01\0\x01\x01\x02\x03\x04\x01\xbb"]);
-            assert_eq!(end, Ok(Next::Open));
+            assert_eq!(end, Ok(SocksAction::Open));
             let login = Some(("me", "pass"));
             let reply = b"\x05\0\0\x03\x02ab\0\x50";
             let (said, end) = talk(login, Destination::Name("a.test", 80), &[b"\x05\x02", b"\x01\0", reply], piece);
             assert_eq!(said, [&b"\x05\x02\0\x02"[..], b"\x01\x02me\x04pass", b"\x05\x01\0\x03\x06a.test\0\x50"]);
-            assert_eq!(end, Ok(Next::Open));
+            assert_eq!(end, Ok(SocksAction::Open));
             let reply = [&b"\x05\0\0\x04"[..], &[0; 18]].concat();
             let (said, end) = talk(login, addr("[::1]:80"), &[b"\x05\0", &reply], piece);
-            assert_eq!((said.len(), said[1].len(), end), (2, 22, Ok(Next::Open)));
+            assert_eq!((said.len(), said[1].len(), end), (2, 22, Ok(SocksAction::Open)));
         }
     }
 
@@ -224,7 +224,7 @@ mod tests {
             let (mut socks, _) = Socks::new(Some(&("a".to_owned(), "b".to_owned())), addr("1.2.3.4:5"));
             for _ in 0..200 {
                 let bytes = [[5, 0, 1, 2, 3, 4, rng.next() as u8, 255][rng.index(8)]; 300];
-                if !matches!(socks.hear(&bytes[..rng.index(3)]), Ok(Next::Listen | Next::Say(_))) {
+                if !matches!(socks.hear(&bytes[..rng.index(3)]), Ok(SocksAction::Listen | SocksAction::Say(_))) {
                     break;
                 }
                 assert!(socks.heard.len() <= HEARD_BYTES_MAX);

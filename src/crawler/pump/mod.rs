@@ -339,7 +339,7 @@ impl Pump {
                         return Carried { more: true, end: None };
                     }
                 }
-                Effect::Hurry(job) => self.hands.hurry(job),
+                Effect::CutShort(job) => self.hands.cut_short(job),
                 Effect::Ask(query) => {
                     let hands = Rc::clone(&self.hands);
                     self.task(

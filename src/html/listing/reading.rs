@@ -57,12 +57,12 @@ pub(super) struct Reading {
     /// What the hosts of further bases may cost.
     idna_bytes: usize,
     /// The text of an element that is wanted, so far.
-    held: Option<(Held, String)>,
+    held: Option<(TextRole, String)>,
 }
 
 /// The role of an element's text.
 #[derive(Clone, Copy)]
-enum Held {
+enum TextRole {
     Address(Kind),
     /// An address if it has a scheme.
     Guid,
@@ -86,11 +86,11 @@ impl Reading {
         let is_permanent =
             || attribute(start, "isPermaLink").is_none_or(|value| value.trim().eq_ignore_ascii_case("true"));
         let held = match (inside, name) {
-            (Some(Role::Located(kind)), "loc") => Some(Held::Address(kind)),
-            (Some(Role::Located(_)), "lastmod") | (Some(Role::Extension), "publication_date") => Some(Held::Date),
-            (Some(Role::Extension), "loc" | "thumbnail_loc") => Some(Held::Address(Kind::Img)),
-            (Some(Role::Linked), "link") if attribute(start, "href").is_none() => Some(Held::Address(Kind::Item)),
-            (Some(Role::Linked), "guid") if is_permanent() => Some(Held::Guid),
+            (Some(Role::Located(kind)), "loc") => Some(TextRole::Address(kind)),
+            (Some(Role::Located(_)), "lastmod") | (Some(Role::Extension), "publication_date") => Some(TextRole::Date),
+            (Some(Role::Extension), "loc" | "thumbnail_loc") => Some(TextRole::Address(Kind::Img)),
+            (Some(Role::Linked), "link") if attribute(start, "href").is_none() => Some(TextRole::Address(Kind::Item)),
+            (Some(Role::Linked), "guid") if is_permanent() => Some(TextRole::Guid),
             _ => None,
         };
         self.held = held.map(|held| (held, String::new()));
@@ -154,9 +154,9 @@ impl Reading {
     /// Passes on the text, if one is held: it ends at any tag.
     fn finish(&mut self, listed: &mut Listed) {
         match self.held.take() {
-            Some((Held::Address(kind), address)) => listed.take(self.base(), kind, &address),
-            Some((Held::Guid, address)) if has_scheme(&address) => listed.take(self.base(), Kind::Item, &address),
-            Some((Held::Date, date)) => listed.dated(&date),
+            Some((TextRole::Address(kind), address)) => listed.take(self.base(), kind, &address),
+            Some((TextRole::Guid, address)) if has_scheme(&address) => listed.take(self.base(), Kind::Item, &address),
+            Some((TextRole::Date, date)) => listed.dated(&date),
             _ => {}
         }
     }

@@ -16,15 +16,15 @@
 //! Leaves to others: which elements hold raw text (`pass` decides, by namespace), attribute values (`value`).
 
 mod attributes;
-mod look;
 mod quoted;
 mod raw;
 mod skim;
+mod tag_search;
 
 pub(super) use attributes::Span;
-use look::Look;
 pub(super) use quoted::Quoted;
 pub(super) use skim::Unless;
+use tag_search::TagSearch;
 
 use super::block::{BLOCK, Kernel, plain_text};
 use super::value::Value;
@@ -106,7 +106,7 @@ impl<'a, K: Kernel> Tokenizer<'a, K> {
                 }
                 continue;
             }
-            let look = Look { kernel: self.kernel, bytes: self.bytes, from: self.at };
+            let look = TagSearch { kernel: self.kernel, bytes: self.bytes, from: self.at };
             let found = look.find(wanted)?;
             if !look.is_data(&found) {
                 self.doubt_end = found.at + 1;

@@ -1,7 +1,7 @@
 //! What is skipped as a whole: comments and similar markup, and the content of elements that hold no markup.
 
 use super::super::block::Kernel;
-use super::look;
+use super::tag_search;
 use super::{RawText, Stop, Tokenizer, ends_name};
 
 impl<K: Kernel> Tokenizer<'_, K> {
@@ -74,7 +74,7 @@ impl<K: Kernel> Tokenizer<'_, K> {
     /// Moves to the first `</`, or to the first `<` followed by `other`, or to the end.
     #[inline(always)]
     fn skip_to_end_tag(&mut self, other: u8) -> Option<()> {
-        let found = look::find_end(self.kernel, self.bytes, self.at, other);
+        let found = tag_search::find_end(self.kernel, self.bytes, self.at, other);
         self.at = found.unwrap_or(self.bytes.len());
         found.map(|_| ())
     }

@@ -13,7 +13,7 @@
 //! Limits: bytes in the page's last window are not skimmed.
 
 use super::super::block::{BLOCK, Kernel, WINDOW};
-use super::look::block_of;
+use super::tag_search::block_of;
 use super::{Tokenizer, is_space};
 
 /// What must not occur in a tag that is skimmed.

@@ -20,7 +20,7 @@ fn read<'a>(method: Method, pieces: impl IntoIterator<Item = &'a [u8]>) -> Resul
         let progress = reader.feed(piece)?;
         assert!(!done || progress == Progress::Done, "done stays done");
         done = progress == Progress::Done;
-        assert_eq!(reader.has_head() && !done, reader.has_head() && !matches!(reader.state, State::Done));
+        assert_eq!(reader.has_head() && !done, reader.has_head() && !matches!(reader.state, ReaderState::Done));
     }
     if !done {
         reader.end_of_stream()?;

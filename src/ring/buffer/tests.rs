@@ -94,7 +94,7 @@ fn no_more_blocks_than_there_may_be_and_who_finds_none_waits() {
 /// Of many receives that wait for a block some give up, just before or just when they get it: the others still get
 /// theirs.
 #[test]
-fn who_gives_up_waiting_holds_nobody_up() {
+fn who_gives_up_waiting_holds_up_no_other() {
     Runtime::new(64).expect("io_uring").block_on(async {
         let (sockets, mut peers) = connected(40).await;
         let (pool, deadlines) = (BufferPool::new(1, 100).expect("a pool"), Deadlines::new());
@@ -136,7 +136,7 @@ fn who_gives_up_waiting_holds_nobody_up() {
 }
 
 #[test]
-fn blocks_that_serve_nobody_are_asked_back() {
+fn unused_blocks_are_asked_back() {
     Runtime::new(64).expect("io_uring").block_on(async {
         let (sockets, mut peers) = connected(3).await;
         let (pool, deadlines) = (BufferPool::new(2, 100).expect("a pool"), Deadlines::new());

@@ -8,8 +8,8 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use super::{Failed, failed, mistake};
-use crate::experiment::{self, Row};
+use super::{LabFailure, failed, mistake};
+use crate::experiment::{self, ExperimentRow};
 use ringcrawl_base::grouped;
 
 /// `lab.csv` and the figures.
@@ -22,13 +22,13 @@ impl Table {
     ///
     /// # Errors
     /// The directory cannot be made (a mistake), or the file cannot be written.
-    pub fn new(out: Option<&Path>) -> Result<Table, Failed> {
+    pub fn new(out: Option<&Path>) -> Result<Table, LabFailure> {
         let Some(out) = out else { return Ok(Table { out: None }) };
         fs::create_dir_all(out).map_err(|error| mistake(format!("{}: {error}", out.display())))?;
         let path = out.join("lab.csv");
         let named = |error: io::Error| failed(format!("{}: {error}", path.display()));
         let mut file = File::options().write(true).create_new(true).open(&path).map_err(named)?;
-        file.write_all(Row::columns().as_bytes()).map_err(named)?;
+        file.write_all(ExperimentRow::columns().as_bytes()).map_err(named)?;
         Ok(Table { out: Some((out.to_owned(), file)) })
     }
 
@@ -36,7 +36,7 @@ impl Table {
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn add(&mut self, row: &Row) -> Result<(), Failed> {
+    pub fn add(&mut self, row: &ExperimentRow) -> Result<(), LabFailure> {
         let Some((out, file)) = &mut self.out else { return Ok(()) };
         let written = file.write_all(row.line().as_bytes());
         written.map_err(|error| failed(format!("{}: {error}", out.join("lab.csv").display())))
@@ -46,15 +46,15 @@ impl Table {
     ///
     /// # Errors
     /// One of them cannot be written.
-    pub fn draw(&self, rows: &[Row]) -> Result<(), Failed> {
+    pub fn draw(&self, rows: &[ExperimentRow]) -> Result<(), LabFailure> {
         let Some((out, _)) = &self.out else { return Ok(()) };
         experiment::figures(rows).iter().try_for_each(|figure| experiment::draw(figure, out)).map_err(failed)
     }
 }
 
 /// The columns that most people look at. The rest is in the table and in `--json`.
-pub fn as_text(rows: &[Row]) -> String {
-    let wide = |of: fn(&Row) -> &str, head: &str| {
+pub fn as_text(rows: &[ExperimentRow]) -> String {
+    let wide = |of: fn(&ExperimentRow) -> &str, head: &str| {
         rows.iter().map(|row| of(row).len()).chain([head.len()]).max().unwrap_or_default()
     };
     let (partition, mode, order) =

@@ -31,7 +31,7 @@ fn batches_close_by_count_and_by_age() {
     let mut spool = Spool::new(1 << 20);
     let mut lanes = Lanes::new(2, &small(), 100);
     for number in 0..4 {
-        lanes.push(Instant::ZERO, 1, Found::unlinked(0, &format!("http://a.test/{number}")), &mut spool);
+        lanes.push(Instant::ZERO, 1, FoundUrl::unlinked(0, &format!("http://a.test/{number}")), &mut spool);
     }
     assert_eq!(sent(&mut lanes, Instant::ZERO, &mut spool), [(1, 3)]);
     assert_eq!(lanes.next_due(), Some(at(100)));
@@ -46,7 +46,7 @@ fn all_lanes_of_all_shards_close_at_the_same_ticks() {
     for first in [1, 40, 99] {
         let mut lanes = Lanes::new(9, &small(), 100);
         for to in 1..9 {
-            lanes.push(at(first), to, Found::unlinked(0, "http://a.test/"), &mut spool);
+            lanes.push(at(first), to, FoundUrl::unlinked(0, "http://a.test/"), &mut spool);
         }
         assert_eq!(lanes.next_due(), Some(at(100)));
         assert_eq!(sent(&mut lanes, at(99), &mut spool), []);
@@ -61,7 +61,7 @@ fn what_a_full_ring_refuses_waits_in_memory_then_in_the_spool_and_arrives() {
     let mut spool = Spool::new(1 << 20);
     let mut lanes = Lanes::new(2, &small(), 100);
     for number in 0..300 {
-        lanes.push(Instant::ZERO, 1, Found::unlinked(0, &format!("http://a.test/{number}")), &mut spool);
+        lanes.push(Instant::ZERO, 1, FoundUrl::unlinked(0, &format!("http://a.test/{number}")), &mut spool);
     }
     let message = lanes.next_message(Instant::ZERO, &mut spool).expect("a message");
     lanes.refused(Instant::ZERO, message);
@@ -119,7 +119,7 @@ fn links_between_sites_go_along() {
     assert!(one.is_drained() && two.is_drained());
     // Nothing can be sent, and there is no more room than for these.
     (0..300)
-        .for_each(|number| one.push(at(300), 1, Found::unlinked(0, &format!("http://a.test/{number}")), &mut spool));
+        .for_each(|number| one.push(at(300), 1, FoundUrl::unlinked(0, &format!("http://a.test/{number}")), &mut spool));
     one.say(1, MessageKind::RobotsAnswer, &[0; 200]);
     let taken = (0..10_000).filter(|number| one.link(at(300), 1, link(*number))).count();
     assert_eq!((taken, one.has_room(), one.lanes[1].links.len()), (4_096, false, LINKS_BYTES_MAX));
@@ -135,7 +135,7 @@ fn batches_bring_acknowledgements_along() {
     let mut spool = Spool::new(1 << 20);
     let (mut one, mut two) = (Lanes::new(2, &small(), 100), Lanes::new(2, &small(), 100));
     let mut message = |lanes: &mut Lanes, to: u16| {
-        lanes.push(Instant::ZERO, to, Found::unlinked(0, "http://a.test/"), &mut spool);
+        lanes.push(Instant::ZERO, to, FoundUrl::unlinked(0, "http://a.test/"), &mut spool);
         lanes.next_message(at(100), &mut spool).expect("a message").bytes
     };
     two.receive(Instant::ZERO, 0, &message(&mut one, 1));
@@ -160,7 +160,7 @@ fn what_is_long_goes_in_pieces() {
         let mut batch = UrlBatch::new();
         for _ in 0..3 {
             let url = format!("http://a.test/{}", rng.below(1 << 40));
-            lanes.push(Instant::ZERO, 1, Found::unlinked(0, &url), &mut spool);
+            lanes.push(Instant::ZERO, 1, FoundUrl::unlinked(0, &url), &mut spool);
             batch.push(0, &url);
         }
         let (kind, bytes_max) = *rng.pick(&[(MessageKind::RobotsAnswer, 5_000), (MessageKind::RobotsRequest, 300)]);
@@ -283,15 +283,15 @@ fn the_longest_url_fits_the_smallest_ring() {
     for number in 0..3 {
         let url = format!("http://a.test/{number}");
         let url = format!("{url}{}", "x".repeat(url_bytes_max - url.len()));
-        lanes.push(Instant::ZERO, 1, Found { via: Some("http://a.test/page"), depth: 0, url: &url }, &mut spool);
+        lanes.push(Instant::ZERO, 1, FoundUrl { via: Some("http://a.test/page"), depth: 0, url: &url }, &mut spool);
     }
     // The page is included if there is room for both.
     for url in ["http://a.test/short", "http://a.test/other"] {
-        lanes.push(Instant::ZERO, 1, Found { via: Some("http://a.test/page"), depth: 0, url }, &mut spool);
+        lanes.push(Instant::ZERO, 1, FoundUrl { via: Some("http://a.test/page"), depth: 0, url }, &mut spool);
         lanes.push(
             Instant::ZERO,
             1,
-            Found { via: Some(&format!("http://a.test/{}", "x".repeat(51))), depth: 0, url },
+            FoundUrl { via: Some(&format!("http://a.test/{}", "x".repeat(51))), depth: 0, url },
             &mut spool,
         );
     }
@@ -316,7 +316,7 @@ fn a_batch_of_a_larger_ring_is_sent_in_parts() {
     let mut left = UrlBatch::new();
     for number in 0..300 {
         let via = format!("http://a.test/page/{}", number / 7);
-        left.push_found(Found { via: Some(&via), depth: 3, url: &format!("http://left.test/{number}") });
+        left.push_found(FoundUrl { via: Some(&via), depth: 3, url: &format!("http://left.test/{number}") });
     }
     left.push(0, &format!("http://left.test/{}", "x".repeat(5_000)));
     assert_eq!(one.resend(Batch { to: 1, number: 7, urls: Rc::new(left.clone()) }, &mut spool), 1);
@@ -350,7 +350,7 @@ fn batches_are_sent_in_order_and_acknowledged_when_they_are_durable() {
     left.push(0, "http://left.test/");
     one.resend(Batch { to: 1, number: 7, urls: Rc::new(left) }, &mut spool);
     for number in 0..300 {
-        one.push(Instant::ZERO, 1, Found::unlinked(0, &format!("http://a.test/{number}")), &mut spool);
+        one.push(Instant::ZERO, 1, FoundUrl::unlinked(0, &format!("http://a.test/{number}")), &mut spool);
     }
     let closed: Vec<u64> = one.take_closed().map(|batch| batch.number).collect();
     assert_eq!(closed, (8..108).collect::<Vec<_>>(), "those of the earlier run are written down already");
@@ -401,7 +401,7 @@ fn numbers_go_on_behind_those_of_an_earlier_run() {
     lanes.closed_before(1, 7);
     lanes.closed_before(1, 5);
     for to in [1, 2] {
-        lanes.push(Instant::ZERO, to, Found::unlinked(0, "http://a.test/"), &mut spool);
+        lanes.push(Instant::ZERO, to, FoundUrl::unlinked(0, "http://a.test/"), &mut spool);
     }
     lanes.close_open(&mut spool);
     let numbers: Vec<(u16, u64)> = lanes.take_closed().map(|batch| (batch.to, batch.number)).collect();
@@ -412,7 +412,7 @@ fn numbers_go_on_behind_those_of_an_earlier_run() {
 #[test]
 fn what_is_said_of_urls_comes_behind_them() {
     let (mut lanes, mut spool) = (Lanes::new(2, &small(), 1_000), Spool::new(1 << 20));
-    lanes.push(at(0), 1, Found::unlinked(0, "http://a.test/"), &mut spool);
+    lanes.push(at(0), 1, FoundUrl::unlinked(0, "http://a.test/"), &mut spool);
     assert!(lanes.say_behind(1, MessageKind::LinkCounts, b"counts", &mut spool));
     let kinds = |lanes: &mut Lanes, spool: &mut Spool| -> Vec<MessageKind> {
         let messages = std::iter::from_fn(|| lanes.next_message(at(1), spool));
@@ -421,6 +421,6 @@ fn what_is_said_of_urls_comes_behind_them() {
     assert_eq!(kinds(&mut lanes, &mut spool), [MessageKind::Urls, MessageKind::LinkCounts]);
     // Memory for one batch: later ones go to disk.
     let long = format!("http://a.test/{}", "x".repeat(90));
-    (0..9).for_each(|_| lanes.push(at(2), 1, Found::unlinked(0, &long), &mut spool));
+    (0..9).for_each(|_| lanes.push(at(2), 1, FoundUrl::unlinked(0, &long), &mut spool));
     assert!(!lanes.say_behind(1, MessageKind::LinkCounts, b"counts", &mut spool));
 }

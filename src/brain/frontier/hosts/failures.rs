@@ -21,7 +21,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 use super::addresses::NextAddress;
 use super::failure_history::Remembered;
 use super::host::Host;
-use super::origin::{Origin, Verdict};
+use super::origin::{Origin, RobotsVerdict};
 use crate::frontier::settings::Settings;
 use crate::job::{FetchJob, JobKind};
 use crate::kinds::Tokens;
@@ -78,7 +78,7 @@ impl Host {
         let of_page = Some(of).filter(|_| is_page);
         let is_cut = matches!(outcome, Outcome::Fetched(fetched) if fetched.truncated == Some(Truncated::Time));
         if let Outcome::Fetched(fetched) = outcome {
-            has_complained = is_overload(fetched.status) || fetched.wall.is_some();
+            has_complained = is_overload(fetched.status) || fetched.interstitial.is_some();
             retry_after = fetched.retry_after;
             let is_well = !is_cut && !has_complained && class.is_none();
             is_fine = is_well && job.kind == JobKind::Page;
@@ -284,11 +284,18 @@ impl Host {
     }
 
     /// The verdict on `url`, of the origin `index`.
-    pub fn verdict(&mut self, index: usize, url: &Url, now: Instant, settings: &Settings, fuel: &mut Fuel) -> Verdict {
+    pub fn verdict(
+        &mut self,
+        index: usize,
+        url: &Url,
+        now: Instant,
+        settings: &Settings,
+        fuel: &mut Fuel,
+    ) -> RobotsVerdict {
         let failures_max = self.failures_max(index, &settings.politeness);
         let origin = &mut self.origins[index];
         match origin.streak.dead_until() {
-            Some(until) if until > now => return Verdict::Settle(Failure::HostDead),
+            Some(until) if until > now => return RobotsVerdict::Settle(Failure::HostDead),
             Some(_) => {
                 origin.forget();
                 origin.streak.forgive(failures_max);
@@ -298,10 +305,10 @@ impl Host {
         let verdict = origin.verdict(url, now, settings, fuel);
         let rests_until = self.rests_until(index);
         match verdict {
-            Verdict::Settle(_) | Verdict::Ask => verdict,
-            Verdict::Wait(at) => Verdict::Wait(at.max(rests_until)),
-            Verdict::Fetch | Verdict::Allowed if rests_until > now => Verdict::Wait(rests_until),
-            Verdict::Fetch | Verdict::Allowed => verdict,
+            RobotsVerdict::Settle(_) | RobotsVerdict::Ask => verdict,
+            RobotsVerdict::Wait(at) => RobotsVerdict::Wait(at.max(rests_until)),
+            RobotsVerdict::Fetch | RobotsVerdict::Allowed if rests_until > now => RobotsVerdict::Wait(rests_until),
+            RobotsVerdict::Fetch | RobotsVerdict::Allowed => verdict,
         }
     }
 

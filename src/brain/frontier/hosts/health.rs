@@ -190,8 +190,8 @@ fn sign(now: Instant, host: &Host, job: &FetchJob, outcome: &Outcome, is_again: 
         // Its URLs end with that failure.
         Outcome::NoAddress { .. } => return Sign::None,
         Outcome::Fetched(fetched) => {
-            if let Some(wall) = fetched.wall {
-                detail = format!("a wall: {}", wall.as_str()).into();
+            if let Some(interstitial) = fetched.interstitial {
+                detail = format!("a wall: {}", interstitial.as_str()).into();
             } else if let (JobKind::Robots, 200..=299) = (job.kind, fetched.status) {
                 detail = "cut off before its end".into();
             }

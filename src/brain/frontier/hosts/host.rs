@@ -14,14 +14,14 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::counted_kinds::CountedKinds;
 use super::leave::Leave;
 use super::origin::Origin;
-use super::resolution::{Asked, REFRESH_PATIENCE, Resolution};
-use super::state::State;
+use super::resolution::{LookupRequest, REFRESH_PATIENCE, Resolution};
+use super::state::HostState;
 use super::under_way::{UnderWay, VISIT_MAX};
 use super::vitals::Vitals;
 use crate::frontier::queue::Backlog;
 use crate::frontier::settings::Settings;
 use crate::job::{FetchJob, JobKind};
-use crate::politeness::{FineKinds, HOLD_SLACK, HostPace, Key, KindRest, Ledger, Turns};
+use crate::politeness::{ClaimKey, Claims, FineKinds, HOLD_SLACK, HostPace, KindRest, Ledger};
 use crate::trouble::{HostHealth, Trouble};
 use crate::waits::Wait;
 use ringcrawl_base::Failure;
@@ -83,7 +83,7 @@ pub struct Host {
     pub doubtful_rest: Instant,
     /// What it waits for: used only by the host table, which counts.
     pub wait: Option<Wait>,
-    state: State,
+    state: HostState,
     /// Its place in the queue of idle hosts.
     idle_number: u64,
 }
@@ -177,18 +177,18 @@ impl Host {
             dragged: 0,
             dead_ports: None,
             wait: None,
-            state: State::Idle,
+            state: HostState::Idle,
             idle_number: 0,
         }
     }
 
     /// Where it stands.
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> HostState {
         self.state
     }
 
     /// Sets where it stands, and returns where it stood: used only by the host table, which counts.
-    pub fn change_state(&mut self, state: State) -> State {
+    pub fn change_state(&mut self, state: HostState) -> HostState {
         std::mem::replace(&mut self.state, state)
     }
 
@@ -199,7 +199,7 @@ impl Host {
 
     /// Whether it has been idle since it took this place.
     pub fn is_idle_since(&self, number: u64) -> bool {
-        self.state == State::Idle && self.idle_number == number
+        self.state == HostState::Idle && self.idle_number == number
     }
 
     /// The index of the origin of `url`, added when new; `None` if the host has too many. Jobs and files in flight
@@ -293,7 +293,7 @@ impl Host {
 
     /// Whether only its name keeps it from a request at `now`, while that is looked up in parallel.
     pub fn waits_for_name(&self, now: Instant) -> bool {
-        let is_waiting = matches!(self.state, State::Waiting(_) | State::Busy);
+        let is_waiting = matches!(self.state, HostState::Waiting(_) | HostState::Busy);
         is_waiting && self.under_way.jobs() == 0 && self.pace.not_before() <= now
     }
 
@@ -328,30 +328,30 @@ impl Host {
         self.pace.asked_until() > now + self.pace.usual_delay(politeness) * 2
     }
 
-    /// The turns that a request to `addr` needs: none, if the host is the operator's own. Hosts of others at its
+    /// The claims that a request to `addr` needs: none, if the host is the operator's own. Hosts of others at its
     /// address or of its site keep their delays among themselves.
-    pub fn turns_for(&self, addr: IpAddr, settings: &Settings) -> Turns {
+    pub fn claims_for(&self, addr: IpAddr, settings: &Settings) -> Claims {
         if self.pace.is_mine() {
-            return Turns::default();
+            return Claims::default();
         }
         let (site, politeness) = (self.site, &settings.politeness);
         let operator = settings.operators.of_address(addr).or(self.resolution.operator());
         let slot = |operator| {
             let slot = site.place_among(politeness.group_slots as usize) as u64;
-            (Key::Group(u64::from(operator) << 32 | slot), politeness.group_delay)
+            (ClaimKey::Group(u64::from(operator) << 32 | slot), politeness.group_delay)
         };
-        Turns::new([
+        Claims::new([
             settings.host_key(&self.name).map(|key| (key, self.own_part_of_delay(politeness))),
-            Some((Key::Site(site), politeness.site_delay)),
+            Some((ClaimKey::Site(site), politeness.site_delay)),
             Some((addr.into(), politeness.ip_delay)),
             operator.map(slot),
         ])
     }
 
-    /// The keys for whose turns it may wait.
-    pub fn keys(&self, settings: &Settings) -> impl Iterator<Item = Key> {
+    /// The keys that it may wait for.
+    pub fn keys(&self, settings: &Settings) -> impl Iterator<Item = ClaimKey> {
         let known = self.resolution.known().iter();
-        known.flat_map(|addr| self.turns_for(*addr, settings).keys().collect::<Vec<_>>())
+        known.flat_map(|addr| self.claims_for(*addr, settings).keys().collect::<Vec<_>>())
     }
 
     /// How much longer than other shards may know it is left alone after a request: one of them may have a robots.txt
@@ -360,31 +360,31 @@ impl Host {
         self.pace.delay(politeness).saturating_sub(self.pace.agreed_delay(politeness))
     }
 
-    /// Until when turns are claimed for a request that ends by `deadline`; any ends within `deadline_max`.
+    /// Until when its keys are claimed for a request that ends by `deadline`; any ends within `deadline_max`.
     pub fn hold_until(&self, now: Instant, deadline: Instant, deadline_max: Duration) -> Instant {
         let ends = if self.pace.may_have_several() { now + VISIT_MAX + deadline_max } else { deadline };
         ends + HOLD_SLACK
     }
 
-    /// A request begins that has claimed these turns until `hold_until`, or that joins the visit that has.
-    pub fn begin_request(&mut self, now: Instant, turns: &Turns, hold_until: Instant, politeness: &Politeness) {
+    /// A request begins: its claims are granted until `hold_until`, or it joins the visit that has them.
+    pub fn begin_request(&mut self, now: Instant, claims: &Claims, hold_until: Instant, politeness: &Politeness) {
         if self.pace.may_have_several() {
-            self.under_way.joins_visit(now, turns, hold_until);
+            self.under_way.joins_visit(now, claims, hold_until);
         }
         self.pace.moved(now, politeness);
     }
 
-    /// A request has ended; `met_wall` tells whether it met a wall.
+    /// A request has ended; `met_interstitial` tells whether its response was one.
     pub fn end_request(
         &mut self,
         now: Instant,
         job: &FetchJob,
-        met_wall: bool,
+        met_interstitial: bool,
         ledger: &Ledger,
         politeness: &Politeness,
     ) {
         self.pace.moved(now, politeness);
-        self.under_way.end_request(ledger, now, job, met_wall);
+        self.under_way.end_request(ledger, now, job, met_interstitial);
     }
 
     /// The result of a job's request is known, or will not be soon: other shards may query it again after the delay
@@ -399,21 +399,21 @@ impl Host {
     ) {
         let rests = has_complained || self.pace.not_before() > now + self.pace.delay(politeness);
         let own = if rests { Duration::ZERO } else { self.own_part_of_delay(politeness) };
-        job.turns.release_host(ledger, job.deadline + HOLD_SLACK, self.pace.not_before() - own);
+        job.claims.release_host(ledger, job.deadline + HOLD_SLACK, self.pace.not_before() - own);
     }
 
     /// When it looks for its next step after a job has ended, unless it is due to look anyway; an address is looked up
     /// `lead` earlier.
     pub fn goes_on_at(&self, lead: Duration) -> Option<Instant> {
         let may_look = match self.state {
-            State::Busy => self.under_way.has_room(self.pace.requests_max()),
-            State::Emptied | State::Waiting(_) | State::Resting(_) => true,
-            State::Ready | State::Parked | State::Reading => false,
-            State::Idle => unreachable!("{} is idle while a job is in flight", self.name),
+            HostState::Busy => self.under_way.has_room(self.pace.requests_max()),
+            HostState::Emptied | HostState::Waiting(_) | HostState::Resting(_) => true,
+            HostState::Ready | HostState::Parked | HostState::Reading => false,
+            HostState::Idle => unreachable!("{} is idle while a job is in flight", self.name),
         };
         // A host that waits for its delay need not look earlier.
         let at = self.next_turn(lead);
-        let is_sooner = !matches!(self.state, State::Waiting(noted) if noted <= at);
+        let is_sooner = !matches!(self.state, HostState::Waiting(noted) if noted <= at);
         (may_look && is_sooner).then_some(at)
     }
 
@@ -454,8 +454,8 @@ impl Host {
     }
 
     /// How its name must be looked up.
-    pub fn asked(&self) -> Asked {
-        Asked { site: self.site, linker: (!self.resolution.has_answer()).then_some(self.linker) }
+    pub fn asked(&self) -> LookupRequest {
+        LookupRequest { site: self.site, linker: (!self.resolution.has_answer()).then_some(self.linker) }
     }
 
     /// Whether no URL waits for exactly these rules, or they have served one.

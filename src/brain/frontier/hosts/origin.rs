@@ -81,7 +81,7 @@ struct LastGood {
 
 /// The verdict of robots.txt on a URL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub enum RobotsVerdict {
     /// It may be fetched.
     Allowed,
     /// It ends like this.
@@ -222,7 +222,7 @@ impl Origin {
     }
 
     /// What robots.txt says about `url`. The cost of finding out is taken from `fuel`.
-    pub fn verdict(&mut self, url: &Url, now: Instant, settings: &Settings, fuel: &mut Fuel) -> Verdict {
+    pub fn verdict(&mut self, url: &Url, now: Instant, settings: &Settings, fuel: &mut Fuel) -> RobotsVerdict {
         self.expire(now, settings.robots.stale_max);
         match &self.robots {
             Robots::Known { rules, .. } => {
@@ -231,16 +231,18 @@ impl Origin {
                 let why = match rules.crawl_delay().is_some_and(|delay| is_too_long(delay, &settings.politeness)) {
                     _ if !is_allowed => Failure::RobotsDenied,
                     true => Failure::CrawlDelayTooLong,
-                    false => return Verdict::Allowed,
+                    false => return RobotsVerdict::Allowed,
                 };
                 self.note_use();
-                Verdict::Settle(why)
+                RobotsVerdict::Settle(why)
             }
-            Robots::Refused { why, .. } => Verdict::Settle(*why),
-            Robots::Unknown => Verdict::Fetch,
-            Robots::Unreachable { again, .. } | Robots::Asked { again, .. } if *again > now => Verdict::Wait(*again),
-            Robots::Unreachable { .. } if self.way.is_none() => Verdict::Fetch,
-            Robots::Unreachable { .. } | Robots::Asked { .. } => Verdict::Ask,
+            Robots::Refused { why, .. } => RobotsVerdict::Settle(*why),
+            Robots::Unknown => RobotsVerdict::Fetch,
+            Robots::Unreachable { again, .. } | Robots::Asked { again, .. } if *again > now => {
+                RobotsVerdict::Wait(*again)
+            }
+            Robots::Unreachable { .. } if self.way.is_none() => RobotsVerdict::Fetch,
+            Robots::Unreachable { .. } | Robots::Asked { .. } => RobotsVerdict::Ask,
         }
     }
 

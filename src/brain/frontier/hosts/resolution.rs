@@ -34,7 +34,7 @@ pub struct Resolution {
 
 /// A name to look up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Asked {
+pub struct LookupRequest {
     /// Its site.
     pub site: SiteKey,
     /// The site that linked to it first; `None` if an expired answer is known.

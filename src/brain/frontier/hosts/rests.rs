@@ -10,7 +10,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::host::ORIGINS_MAX;
-use crate::politeness::{Key, Ledger};
+use crate::politeness::{ClaimKey, Ledger};
 use crate::trouble::HostHealth;
 use ringcrawl_base::time::{Duration, Instant};
 use ringcrawl_url::Url;
@@ -44,7 +44,7 @@ pub struct Rests {
     /// By host, its odd ports with rests of their own.
     origins: HashMap<Box<str>, Vec<(Url, Instant)>>,
     /// Rests for hosts that other shards are querying now: they must rest until then.
-    untold: HashMap<Key, Instant>,
+    untold: HashMap<ClaimKey, Instant>,
     /// Hosts with a problem recorded in the log.
     troubled: HashSet<Box<str>>,
     hosts_max: usize,
@@ -132,7 +132,7 @@ impl Rests {
     }
 
     /// Lets a host of other shards rest, too. If it has a request in flight there, it rests once that has ended.
-    pub fn rest_elsewhere(&mut self, ledger: &Ledger, key: Key, now: Instant, until: Instant) {
+    pub fn rest_elsewhere(&mut self, ledger: &Ledger, key: ClaimKey, now: Instant, until: Instant) {
         if until > now && !ledger.rest(key, now, until) && self.untold.len() < UNTOLD_MAX {
             let known = self.untold.entry(key).or_default();
             *known = until.max(*known);

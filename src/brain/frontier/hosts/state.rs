@@ -1,12 +1,12 @@
 //! Where a host stands.
 
-use crate::politeness::Key;
+use crate::politeness::ClaimKey;
 use crate::waits::Wait;
 use ringcrawl_base::time::Instant;
 
 /// Where a host stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum State {
+pub enum HostState {
     /// Nothing to do.
     Idle,
     /// In the queue of ready hosts.
@@ -26,19 +26,19 @@ pub enum State {
     Reading,
 }
 
-impl State {
+impl HostState {
     /// Whether new work puts it back into the calendar.
     pub fn may_be_woken(self) -> bool {
-        matches!(self, State::Idle | State::Waiting(_) | State::Resting(_) | State::Emptied)
+        matches!(self, HostState::Idle | HostState::Waiting(_) | HostState::Resting(_) | HostState::Emptied)
     }
 }
 
-/// The wait for a key's turn.
-pub fn of_turn(key: Key) -> Wait {
+/// The wait for a claim on a key.
+pub fn wait_for_claim(key: ClaimKey) -> Wait {
     match key {
-        Key::Host(_) => Wait::OtherShards,
-        Key::Site(_) => Wait::SiteDelay,
-        Key::Ipv4(_) | Key::Ipv6Net(_) => Wait::AddressDelay,
-        Key::Group(_) => Wait::OperatorDelay,
+        ClaimKey::Host(_) => Wait::OtherShards,
+        ClaimKey::Site(_) => Wait::SiteDelay,
+        ClaimKey::Ipv4(_) | ClaimKey::Ipv6Net(_) => Wait::AddressDelay,
+        ClaimKey::Group(_) => Wait::OperatorDelay,
     }
 }

@@ -18,9 +18,9 @@ use std::ops::{Index, IndexMut};
 use super::failure_history::FailureHistory;
 use super::host::Host;
 use super::rests::Rests;
-use super::state::State;
+use super::state::HostState;
 use crate::frontier::queue::{Backlog, Discipline, UrlQueues};
-use crate::frontier::robots::{Excess, Finding, Holder, Look, RobotsResult};
+use crate::frontier::robots::{Excess, Finding, Holder, HolderState, RobotsResult};
 use crate::frontier::settings::{STALE_ENTRIES_MIN, Settings, TIMES_FREE};
 use crate::job::{HostId, JobKind};
 use crate::site_shares::SiteShares;
@@ -176,7 +176,7 @@ impl HostTable {
     /// and has or gets a place.
     pub fn may_have_url(&mut self, now: Instant, name: &str, site: SiteKey) -> bool {
         let known = self.find(name);
-        if known.is_some_and(|id| self[id].state() != State::Idle) {
+        if known.is_some_and(|id| self[id].state() != HostState::Idle) {
             return true;
         }
         let free = self.hosts_max.saturating_sub(self.active) as u64;
@@ -230,17 +230,17 @@ impl HostTable {
     }
 
     /// Drops the rules of an origin if its host can do without them.
-    pub fn drop_rules(&mut self, holder: &Holder, excess: Excess) -> Look {
+    pub fn drop_rules(&mut self, holder: &Holder, excess: Excess) -> HolderState {
         if !self.holds_rules(holder) {
-            return Look::Gone;
+            return HolderState::Gone;
         }
         let (host, index) = (&mut self[holder.id], usize::from(holder.index));
-        let may_go = host.state() == State::Idle || excess == Excess::OfAll && host.can_do_without_rules(index);
+        let may_go = host.state() == HostState::Idle || excess == Excess::OfAll && host.can_do_without_rules(index);
         if !may_go {
-            return Look::Kept;
+            return HolderState::Kept;
         }
         host.origins[index].drop_rules();
-        Look::Gone
+        HolderState::Gone
     }
 
     /// Sends tails of queues to disk until `queues` are within their memory, or no tail is worth it.
@@ -257,23 +257,23 @@ impl HostTable {
     }
 
     /// Sets where a host stands now.
-    pub fn set_state(&mut self, id: HostId, state: State) {
+    pub fn set_state(&mut self, id: HostId, state: HostState) {
         let wait = wait_of(&self[id], state, &self.politeness);
         self.change_state(id, state, wait);
     }
 
     /// Parks a host, which waits for `wait`.
     pub fn park(&mut self, id: HostId, wait: Wait) {
-        self.change_state(id, State::Parked, Some(wait));
+        self.change_state(id, HostState::Parked, Some(wait));
     }
 
-    fn change_state(&mut self, id: HostId, state: State, wait: Option<Wait>) {
+    fn change_state(&mut self, id: HostId, state: HostState, wait: Option<Wait>) {
         let before = std::mem::replace(&mut self[id].wait, wait);
         self.waits.changed(before, wait);
         let before = self[id].change_state(state);
-        self.resting -= usize::from(matches!(before, State::Resting(_)));
-        self.resting += usize::from(matches!(state, State::Resting(_)));
-        match (before == State::Idle, state == State::Idle) {
+        self.resting -= usize::from(matches!(before, HostState::Resting(_)));
+        self.resting += usize::from(matches!(state, HostState::Resting(_)));
+        match (before == HostState::Idle, state == HostState::Idle) {
             (true, false) => {
                 self.active += 1;
                 self.shares.changed(self[id].site, 0, 1);
@@ -314,21 +314,23 @@ impl HostTable {
 
 /// What a host waits for in this state; `None`: nothing waits for it. A parked host waits for a name unless stated
 /// otherwise.
-fn wait_of(host: &Host, state: State, politeness: &Politeness) -> Option<Wait> {
+fn wait_of(host: &Host, state: HostState, politeness: &Politeness) -> Option<Wait> {
     match state {
-        State::Idle | State::Resting(_) => None,
-        State::Ready => Some(Wait::InFlight),
-        State::Waiting(at) if host.leave.is_some_and(|leave| leave.is_until(at)) => Some(Wait::Allowance),
-        State::Waiting(at) if at > host.pace.not_before() && host.under_way.refreshing().is_some() => Some(Wait::Names),
-        State::Waiting(at) if at > host.pace.not_before() => Some(Wait::Retries),
-        State::Waiting(_) => Some(host.pace.wait(politeness)),
-        State::Parked => Some(Wait::Names),
-        State::Busy | State::Emptied => Some(match host.under_way.preparing() {
+        HostState::Idle | HostState::Resting(_) => None,
+        HostState::Ready => Some(Wait::InFlight),
+        HostState::Waiting(at) if host.leave.is_some_and(|leave| leave.is_until(at)) => Some(Wait::Allowance),
+        HostState::Waiting(at) if at > host.pace.not_before() && host.under_way.refreshing().is_some() => {
+            Some(Wait::Names)
+        }
+        HostState::Waiting(at) if at > host.pace.not_before() => Some(Wait::Retries),
+        HostState::Waiting(_) => Some(host.pace.wait(politeness)),
+        HostState::Parked => Some(Wait::Names),
+        HostState::Busy | HostState::Emptied => Some(match host.under_way.preparing() {
             Some(JobKind::Resolve) => Wait::Names,
             Some(JobKind::Robots) => Wait::Robots,
             _ => Wait::Responses,
         }),
-        State::Reading => Some(Wait::Disk),
+        HostState::Reading => Some(Wait::Disk),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Concurrent requests of one host whose line (`politeness.host`) allows more than one.
 //!
-//! Decides: such a host *visits* its site, its address and its operator. The first request claims their turns, others
-//! join the visit while fewer are in flight than the line allows, and the last to end gives the turns back. So for
+//! Decides: such a host *visits* its site, its address and its operator. The first request claims them, others join
+//! the visit while fewer are in flight than the line allows, and the last to end releases the claims. So for
 //! all other hosts a visit is one long request: none of their requests runs during it, and their delays count from
 //! its end. Within it only the delay of the line applies, as agreed for this host. If the host has another address
 //! than the visit's, or another operator, it waits for the visit's end.
@@ -10,12 +10,12 @@
 //! A name lookup or a robots.txt request may start while pages are in flight, but nothing starts while it runs: its
 //! answer decides about everything that follows. If an old address serves meanwhile, the lookup runs alongside all
 //! other jobs ([`super::resolution`]).
-//! Invariants: a visit's claims are made once and given back once, when none of its requests is in flight. No request
+//! Invariants: a visit's claims are granted once and released once, when none of its requests is in flight. No request
 //! of it outlives its claim.
 //! Leaves to others: how many may be in flight, and when the next may begin ([`crate::politeness::HostPace`]).
 
 use crate::job::{FetchJob, JobKind};
-use crate::politeness::{HOLD_SLACK, Key, Ledger, Turns};
+use crate::politeness::{ClaimKey, Claims, HOLD_SLACK, Ledger};
 use ringcrawl_base::time::{Duration, Instant};
 
 /// The jobs of a host in flight.
@@ -29,15 +29,15 @@ pub struct UnderWay {
     visit: Option<Box<Visit>>,
 }
 
-/// Turns that a host's requests share.
+/// Claims that a host's requests share.
 #[derive(Debug)]
 struct Visit {
-    turns: Turns,
+    claims: Claims,
     began: Instant,
     hold_until: Instant,
     /// In flight.
     requests: u8,
-    met_wall: bool,
+    met_interstitial: bool,
 }
 
 impl UnderWay {
@@ -83,36 +83,37 @@ impl UnderWay {
         self.preparing = self.preparing.filter(|_| kind == JobKind::Page);
     }
 
-    /// Whether the turns of the host are claimed already.
+    /// Whether the claims of the host are granted already.
     pub fn is_visiting(&self) -> bool {
         self.visit.is_some()
     }
 
-    /// Whether a request that needs these turns must wait for the end of the visit; `is_wanted` tells whether another
+    /// Whether a request that needs these claims must wait for the end of the visit; `is_wanted` tells whether another
     /// host waits for a turn.
-    pub fn must_end_visit(&self, now: Instant, turns: &Turns, is_wanted: impl Fn(Key) -> bool) -> bool {
+    pub fn must_end_visit(&self, now: Instant, claims: &Claims, is_wanted: impl Fn(ClaimKey) -> bool) -> bool {
         let Some(visit) = &self.visit else { return false };
-        let is_for_others = now.since(visit.began) >= VISIT_MAX && turns.keys().next().is_some();
-        is_for_others || visit.turns != *turns || turns.keys().any(is_wanted)
+        let is_for_others = now.since(visit.began) >= VISIT_MAX && claims.keys().next().is_some();
+        is_for_others || visit.claims != *claims || claims.keys().any(is_wanted)
     }
 
-    /// A request begins that has claimed these turns until `hold_until`, or that joins the visit that has.
-    pub fn joins_visit(&mut self, now: Instant, turns: &Turns, hold_until: Instant) {
-        let new = || Box::new(Visit { turns: *turns, began: now, hold_until, requests: 0, met_wall: false });
+    /// A request begins: its claims are granted until `hold_until`, or it joins the visit that has them.
+    pub fn joins_visit(&mut self, now: Instant, claims: &Claims, hold_until: Instant) {
+        let new = || Box::new(Visit { claims: *claims, began: now, hold_until, requests: 0, met_interstitial: false });
         self.visit.get_or_insert_with(new).requests += 1;
     }
 
-    /// A request has ended; `met_wall` tells whether it met a wall. The last one gives the turns back.
-    pub fn end_request(&mut self, ledger: &Ledger, now: Instant, job: &FetchJob, met_wall: bool) {
+    /// A request has ended; `met_interstitial` tells whether its response was one. The last one releases
+    /// the claims.
+    pub fn end_request(&mut self, ledger: &Ledger, now: Instant, job: &FetchJob, met_interstitial: bool) {
         let Some(of_several) = &mut self.visit else {
-            return job.turns.release(ledger, now, job.deadline + HOLD_SLACK, met_wall);
+            return job.claims.release(ledger, now, job.deadline + HOLD_SLACK, met_interstitial);
         };
         of_several.requests -= 1;
-        of_several.met_wall |= met_wall;
+        of_several.met_interstitial |= met_interstitial;
         if of_several.requests == 0
             && let Some(visit) = self.visit.take()
         {
-            visit.turns.release(ledger, now, visit.hold_until, visit.met_wall);
+            visit.claims.release(ledger, now, visit.hold_until, visit.met_interstitial);
         }
     }
 }

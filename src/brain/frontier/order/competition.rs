@@ -14,7 +14,7 @@
 
 use std::collections::VecDeque;
 
-use crate::frontier::hosts::{Host, HostTable, Leave, State};
+use crate::frontier::hosts::{Host, HostState, HostTable, Leave};
 use crate::job::HostId;
 use crate::kinds::Weight;
 use crate::waits::Wait;
@@ -77,7 +77,7 @@ impl Competition {
         let rivals = self.rivals(hosts);
         let host = &mut hosts[id];
         // It counts itself among the hosts that can be queried.
-        let rivals = rivals.saturating_sub(u64::from(host.state() == State::Ready));
+        let rivals = rivals.saturating_sub(u64::from(host.state() == HostState::Ready));
         let row = match host.backlog.current().map(|entry| entry.weight).unwrap_or_default() {
             Weight::Sixteenth => 1,
             Weight::Quarter => 0,
@@ -109,7 +109,7 @@ impl Competition {
             let Some(leave) = host.leave.as_mut() else { return false };
             // A host that came twice is called once.
             let (was_over, until) = (std::mem::replace(&mut leave.is_over, true), leave.until);
-            !was_over && host.state() == State::Waiting(until)
+            !was_over && host.state() == HostState::Waiting(until)
         };
         called.into_iter().filter(|id| end_leave(id)).collect()
     }

@@ -12,7 +12,7 @@
 use std::rc::Rc;
 
 use crate::frontier::hosts::{CountedKinds, Host, HostTable, KindMemory, Standing};
-use crate::frontier::queue::{Ticket, Turn};
+use crate::frontier::queue::{QueueTurn, Ticket};
 use crate::frontier::settings::Settings;
 use crate::hops::Hops;
 use crate::job::{FetchJob, HostId};
@@ -91,9 +91,9 @@ impl KindEvidence {
     }
 
     /// A URL that was taken in this turn went to the lane of its kind.
-    pub fn lowered(&mut self, turn: Turn) {
+    pub fn lowered(&mut self, turn: QueueTurn) {
         self.in_lanes += 1;
-        self.lowered += u64::from(turn == Turn::Queue);
+        self.lowered += u64::from(turn == QueueTurn::Queue);
     }
 
     /// A host answered an earlier run.
@@ -227,7 +227,8 @@ impl KindEvidence {
         let Outcome::Fetched(fetched) = outcome else { return };
         host.has_answered = true;
         let is_embed = Hops::from_bits(job.depth).is_embed();
-        let says_nothing = is_embed || job.is_strangers || is_overload(fetched.status) || fetched.wall.is_some();
+        let says_nothing =
+            is_embed || job.is_strangers || is_overload(fetched.status) || fetched.interstitial.is_some();
         if !self.detects_traps || says_nothing {
             return;
         }

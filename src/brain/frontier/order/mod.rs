@@ -22,7 +22,7 @@ pub use site_quotas::{Bound, Cost, Left, PENDING_PAUSE, PartsBySite, SiteBounds,
 use std::sync::Arc;
 
 use crate::frontier::hosts::{Host, HostTable, Standing};
-use crate::frontier::queue::{Place, QueuedUrl, Ticket, Turn};
+use crate::frontier::queue::{Place, QueueTurn, QueuedUrl, Ticket};
 use crate::frontier::settings::Settings;
 use crate::job::HostId;
 use crate::kinds::{Judgment, KindFacts, Weight};
@@ -44,7 +44,7 @@ pub struct Order {
 
 /// What follows for a URL that was taken from a queue of its host.
 #[derive(Clone, Copy, Debug)]
-pub enum Step {
+pub enum OrderDecision {
     /// It had its turn before.
     Stale,
     /// It goes to the lane of this kind.
@@ -112,16 +112,16 @@ impl Order {
     }
 
     /// Judges a URL that was taken from a queue of its host.
-    pub fn taken(&mut self, host: &mut Host, entry: &QueuedUrl) -> Step {
+    pub fn taken(&mut self, host: &mut Host, entry: &QueuedUrl) -> OrderDecision {
         match entry.turn {
-            Turn::Queue if !self.importance.takes(&entry.url, entry.ticket) => return Step::Stale,
-            Turn::Queue => self.kinds.judged(host, entry.ticket),
-            Turn::Lane(_) => self.kinds.left_lane(),
+            QueueTurn::Queue if !self.importance.takes(&entry.url, entry.ticket) => return OrderDecision::Stale,
+            QueueTurn::Queue => self.kinds.judged(host, entry.ticket),
+            QueueTurn::Lane(_) => self.kinds.left_lane(),
         }
         let judgment = self.judge(host, &entry.url, entry.ticket);
         match judgment.lowered.filter(|kind| host.backlog.is_to_move(entry.turn, *kind)) {
-            Some(kind) => Step::Lower(kind),
-            None => Step::Go(judgment),
+            Some(kind) => OrderDecision::Lower(kind),
+            None => OrderDecision::Go(judgment),
         }
     }
 

@@ -350,7 +350,7 @@ mod tests {
     fn time_runs_from_the_first_request_and_over_restarts() {
         let bounds = |budget: &mut config::Budget| budget.host_time_max = Duration::from_secs(60);
         let mut first = budgets(bounds, SiteBounds::default());
-        assert_eq!(first.left(at(500), "a", site(1)), Left::Enough, "nobody asked yet");
+        assert_eq!(first.left(at(500), "a", site(1)), Left::Enough, "no other site asked yet");
         first.took(at(500), "a", site(1));
         assert_eq!([559, 560].map(|now| first.left(at(now), "a", site(1))), [Left::Enough, Left::Nothing]);
         let mut again = budgets(bounds, SiteBounds::default());

@@ -11,7 +11,7 @@
 //! [`PUT_OFF_MAX`] for the end of a rest of their kind or a slot for their port.
 
 use super::host_queue::{Discipline, HostQueue, Refill};
-use super::kind_lanes::{KindLanes, LANES_MAX, Turn};
+use super::kind_lanes::{KindLanes, LANES_MAX, QueueTurn};
 use super::spilling::{SHORT_TAIL_BYTES, spill_tail};
 use super::waiting::{Ticket, WaitingUrls};
 use crate::kinds::{KindFacts, Weight};
@@ -61,7 +61,7 @@ pub struct QueuedUrl {
     /// Its level in the host's queue.
     pub level: Level,
     /// The turn in which it was taken.
-    pub turn: Turn,
+    pub turn: QueueTurn,
     /// How often its kind gets a turn.
     pub weight: Weight,
     /// Whether its page must be examined.
@@ -76,7 +76,7 @@ pub enum Taken {
     /// There is a current URL now.
     Url,
     /// A URL taken in this turn cannot be read.
-    Damaged(Turn),
+    Damaged(QueueTurn),
     /// This block must come back first.
     Read(Block),
     /// Nothing.
@@ -110,7 +110,7 @@ impl Backlog {
     pub fn push_beside(&mut self, of: KindFacts, ticket: Ticket, url: &str, head_urls: usize) {
         let head_urls = head_urls.div_ceil(LANES_MAX);
         let lanes = self.lanes.get_or_insert_default();
-        lanes.push(of, Turn::BESIDE, (ticket, url), head_urls, self.discipline);
+        lanes.push(of, QueueTurn::BESIDE, (ticket, url), head_urls, self.discipline);
     }
 
     /// A block of a queue came back.
@@ -257,7 +257,7 @@ impl Backlog {
             let level = self.queued_level();
             let turn = match &self.lanes {
                 Some(lanes) => lanes.turn(level.is_some()),
-                None => level.map(|_| Turn::Queue),
+                None => level.map(|_| QueueTurn::Queue),
             };
             let Some(turn) = turn else {
                 // They are worth some kilobytes each.
@@ -266,9 +266,9 @@ impl Backlog {
                 self.lanes.take_if(|lanes| lanes.queues().all(HostQueue::is_empty));
                 return Taken::Nothing;
             };
-            let level = level.filter(|_| turn == Turn::Queue).unwrap_or_default();
+            let level = level.filter(|_| turn == QueueTurn::Queue).unwrap_or_default();
             let mut queue = None;
-            if let (Turn::Lane(at), Some(lanes)) = (turn, &mut self.lanes) {
+            if let (QueueTurn::Lane(at), Some(lanes)) = (turn, &mut self.lanes) {
                 queue = lanes.queue(at);
             } else if let (Some(level), Some(levels)) = (level.checked_sub(1), &mut self.levels) {
                 queue = levels.get_mut(usize::from(level));
@@ -299,7 +299,7 @@ impl Backlog {
     }
 
     /// Whether a URL taken in this turn must go to its kind's lane.
-    pub fn is_to_move(&self, turn: Turn, of: KindFacts) -> bool {
+    pub fn is_to_move(&self, turn: QueueTurn, of: KindFacts) -> bool {
         self.lanes.as_ref().is_none_or(|lanes| lanes.is_to_move(turn, of))
     }
 
@@ -316,7 +316,7 @@ impl Backlog {
     }
 
     /// A URL of this weight that was taken in this turn is fetched.
-    pub fn had(&mut self, turn: Turn, weight: Weight) {
+    pub fn had(&mut self, turn: QueueTurn, weight: Weight) {
         if let Some(lanes) = &mut self.lanes {
             lanes.had(turn, weight);
         }

@@ -155,7 +155,7 @@ impl HostQueue {
 
     /// A block that [`HostQueue::refill`] requested came back.
     pub fn returned(&mut self, batch: WaitingUrls) {
-        assert!(self.is_reading, "a block came back that nobody asked for");
+        assert!(self.is_reading, "a block came back that was not asked for");
         self.is_reading = false;
         match &mut self.memory {
             Memory::Oldest { head, .. } => {

@@ -26,7 +26,7 @@ use crate::kinds::{KindFacts, Weight};
 pub struct KindLanes {
     lanes: Vec<Lane>,
     /// The turns of the lanes of each weight, in the order of [`Weight`].
-    classes: [Turns; Weight::ALL.len()],
+    classes: [WeightClass; Weight::ALL.len()],
     /// When the queue of all other URLs is next, in turns.
     queue_next: u64,
     /// The turn of the URL that was fetched last.
@@ -39,7 +39,7 @@ pub struct KindLanes {
 
 /// When lanes of one weight have their turns.
 #[derive(Clone, Copy, Debug, Default)]
-struct Turns {
+struct WeightClass {
     /// When one of them is next.
     next: u64,
     /// The turn, among these lanes, of the one that had the last turn.
@@ -67,7 +67,7 @@ impl Lane {
 
 /// The queue or lane whose turn it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Turn {
+pub enum QueueTurn {
     /// The host's queue.
     #[default]
     Queue,
@@ -75,15 +75,22 @@ pub enum Turn {
     Lane(usize),
 }
 
-impl Turn {
+impl QueueTurn {
     /// The turn of a URL that was not queued.
-    pub const BESIDE: Turn = Turn::Lane(usize::MAX);
+    pub const BESIDE: QueueTurn = QueueTurn::Lane(usize::MAX);
 }
 
 impl KindLanes {
     /// Adds a URL that was taken in this turn to its kind's lane.
-    pub fn push(&mut self, of: KindFacts, turn: Turn, waiting: (Ticket, &str), head_urls: usize, order: Discipline) {
-        self.moved += u32::from(turn == Turn::Queue);
+    pub fn push(
+        &mut self,
+        of: KindFacts,
+        turn: QueueTurn,
+        waiting: (Ticket, &str),
+        head_urls: usize,
+        order: Discipline,
+    ) {
+        self.moved += u32::from(turn == QueueTurn::Queue);
         if self.moved >= MOVED_MAX {
             // A queue of nothing but traps must not keep the lanes waiting until all of it was examined.
             let first = self.classes.iter().map(|turns| turns.next).max().unwrap_or_default();
@@ -131,11 +138,11 @@ impl KindLanes {
     }
 
     /// The next turn; `has_some` tells whether the queue has URLs. `None`: no URL waits.
-    pub fn turn(&self, has_some: bool) -> Option<Turn> {
+    pub fn turn(&self, has_some: bool) -> Option<QueueTurn> {
         let mut waiting = self.lanes.iter().enumerate().filter(|(_, lane)| !lane.queue.is_empty());
         // These were queued before the URLs that are in the queue now.
         if let Some((at, _)) = waiting.clone().find(|(_, lane)| !self.is_resting && lane.is_of_resting()) {
-            return Some(Turn::Lane(at));
+            return Some(QueueTurn::Lane(at));
         }
         let waiting = waiting.by_ref().filter(|(_, lane)| !lane.is_of_resting());
         let first = waiting.filter_map(|(at, lane)| {
@@ -143,8 +150,8 @@ impl KindLanes {
             Some((next, lane.weight, lane.next, at))
         });
         match first.min() {
-            Some((next, .., at)) if !has_some || next < self.queue_next => Some(Turn::Lane(at)),
-            _ => has_some.then_some(Turn::Queue),
+            Some((next, .., at)) if !has_some || next < self.queue_next => Some(QueueTurn::Lane(at)),
+            _ => has_some.then_some(QueueTurn::Queue),
         }
     }
 
@@ -160,10 +167,10 @@ impl KindLanes {
 
     /// Whether a URL taken in this turn must go to its kind's lane: from the queue, from the lane of resting kinds,
     /// and from a lane where it was while nothing was known of its kind.
-    pub fn is_to_move(&self, turn: Turn, of: KindFacts) -> bool {
+    pub fn is_to_move(&self, turn: QueueTurn, of: KindFacts) -> bool {
         match turn {
-            Turn::Queue => true,
-            Turn::Lane(at) => {
+            QueueTurn::Queue => true,
+            QueueTurn::Lane(at) => {
                 let lane = self.lanes.get(at);
                 // Only URLs that came from the queue go before it when their rest is over.
                 lane.is_some_and(Lane::is_of_resting)
@@ -181,8 +188,8 @@ impl KindLanes {
     }
 
     /// A URL of this weight that was taken in this turn is fetched.
-    pub fn had(&mut self, turn: Turn, weight: Weight) {
-        let Turn::Lane(at) = turn else {
+    pub fn had(&mut self, turn: QueueTurn, weight: Weight) {
+        let QueueTurn::Lane(at) = turn else {
             // Turns that the queue missed while it was empty are not caught up.
             self.now = self.queue_next.max(self.now);
             (self.queue_next, self.moved) = (self.now + 1, 0);
@@ -241,17 +248,17 @@ mod tests {
         fn push(&mut self, of: KindFacts) {
             self.pushed += 1;
             let ticket = Ticket { number: u64::from(self.pushed), depth: 0, is_strangers: false };
-            self.lanes.push(of, Turn::Queue, (ticket, "http://a.test/"), 100, Discipline::Oldest);
+            self.lanes.push(of, QueueTurn::Queue, (ticket, "http://a.test/"), 100, Discipline::Oldest);
         }
 
         /// The number of the URL that has the turn; `None`: one from the queue.
         fn take(&mut self, weight: Weight) -> Option<u64> {
             let turn = self.lanes.turn(true).expect("a turn");
             let taken = match turn {
-                Turn::Queue => None,
-                Turn::Lane(at) => self.lanes.queue(at).and_then(HostQueue::pop).map(|(ticket, _)| ticket.number),
+                QueueTurn::Queue => None,
+                QueueTurn::Lane(at) => self.lanes.queue(at).and_then(HostQueue::pop).map(|(ticket, _)| ticket.number),
             };
-            self.lanes.had(turn, if turn == Turn::Queue { Weight::Whole } else { weight });
+            self.lanes.had(turn, if turn == QueueTurn::Queue { Weight::Whole } else { weight });
             taken
         }
     }

@@ -20,7 +20,7 @@ mod waiting;
 
 pub use backlog::{Backlog, Level, PUT_OFF_MAX, QueuedUrl, RETRIES_MAX, RETRIES_MIN, TOP_LEVEL, Taken, levels};
 pub use host_queue::{Discipline, Fifo};
-pub use kind_lanes::Turn;
+pub use kind_lanes::QueueTurn;
 pub use outside::Waiting;
 pub use waiting::{Ticket, WaitingUrls};
 
@@ -30,7 +30,7 @@ use crate::job::HostId;
 use crate::kinds::KindFacts;
 use crate::spool::Spool;
 use memory::UrlMemory;
-use outside::{LANES, Look, OutsideLanes};
+use outside::{LANES, OutsideItem, OutsideLanes};
 use ringcrawl_url::{SiteKey, Url};
 
 /// The waiting URLs of a shard.
@@ -206,12 +206,12 @@ impl UrlQueues {
         'lanes: while self.may_cross() {
             for _ in 0..LANES {
                 match look_at(&mut self.crossing, &mut self.memory, self.rng_seed, spool, |_| true) {
-                    Look::In(waiting) => {
+                    OutsideItem::In(waiting) => {
                         self.crossed += 1;
                         return Some(waiting);
                     }
-                    Look::Nobody => {}
-                    Look::Lost(urls) => {
+                    OutsideItem::Empty => {}
+                    OutsideItem::Lost(urls) => {
                         self.waiting -= urls;
                         continue 'lanes;
                     }
@@ -235,9 +235,9 @@ impl UrlQueues {
                 return None;
             }
             match look_at(&mut self.outside, &mut self.memory, self.rng_seed, spool, &mut may_come) {
-                Look::In(waiting) => return Some(waiting),
-                Look::Nobody => in_vain += 1,
-                Look::Lost(urls) => self.waiting -= urls,
+                OutsideItem::In(waiting) => return Some(waiting),
+                OutsideItem::Empty => in_vain += 1,
+                OutsideItem::Lost(urls) => self.waiting -= urls,
             }
         }
         None
@@ -268,7 +268,7 @@ fn look_at(
     rng_seed: u64,
     spool: &mut Spool,
     may_come: impl FnOnce(&Waiting) -> bool,
-) -> Look {
+) -> OutsideItem {
     let before = lanes.ram_bytes();
     let look = lanes.look(spool, |url| SiteKey::of_host(rng_seed, url.host()), may_come);
     memory.changed(before, lanes.ram_bytes());

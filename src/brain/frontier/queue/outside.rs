@@ -7,7 +7,7 @@
 //! Invariants: URLs of a site are in one lane, so each host's URLs come in in their order.
 //! Limits: at most a block of each lane in memory, less while the frontier's memory is over its bound.
 
-use super::overflow::{Next, Overflow};
+use super::overflow::{Overflow, OverflowItem};
 use super::waiting::{Ticket, WaitingUrls};
 use crate::spool::Spool;
 use ringcrawl_url::{SiteKey, Url};
@@ -47,11 +47,11 @@ pub struct Waiting {
 
 /// The result of a look at the lane whose turn it is.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Look {
+pub enum OutsideItem {
     /// This one comes in.
     In(Waiting),
     /// No URL of this lane, for now.
-    Nobody,
+    Empty,
     /// This many URLs were in a damaged block.
     Lost(u64),
 }
@@ -119,7 +119,7 @@ impl OutsideLanes {
         spool: &mut Spool,
         key: impl Fn(&Url) -> SiteKey,
         may_come: impl FnOnce(&Waiting) -> bool,
-    ) -> Look {
+    ) -> OutsideItem {
         let index = self.next;
         self.next = (index + 1) % LANES;
         let lane = &mut self.lanes[index];
@@ -127,9 +127,9 @@ impl OutsideLanes {
         let look = lane.look(self.first + index as u16, spool, key, may_come);
         self.ram_bytes = self.ram_bytes - before + lane.queue.ram_bytes();
         self.urls -= match look {
-            Look::In(_) => 1,
-            Look::Nobody => 0,
-            Look::Lost(urls) => urls,
+            OutsideItem::In(_) => 1,
+            OutsideItem::Empty => 0,
+            OutsideItem::Lost(urls) => urls,
         };
         look
     }
@@ -149,22 +149,22 @@ impl Lane {
         spool: &mut Spool,
         key: impl Fn(&Url) -> SiteKey,
         may_come: impl FnOnce(&Waiting) -> bool,
-    ) -> Look {
+    ) -> OutsideItem {
         while self.door.is_none() && self.queue.is_ready() {
             match self.queue.pop(index, spool) {
                 // Every text in a queue came from a `Url`; one that does not parse again was damaged on disk.
-                Next::Url(ticket, text) => match Url::from_canonical(&text) {
+                OverflowItem::Url(ticket, text) => match Url::from_canonical(&text) {
                     Ok(url) => self.door = Some(Waiting { site: key(&url), url, ticket }),
-                    Err(_) => return Look::Lost(1),
+                    Err(_) => return OutsideItem::Lost(1),
                 },
-                Next::Later => {}
-                Next::Lost(urls) => {
+                OverflowItem::Later => {}
+                OverflowItem::Lost(urls) => {
                     self.by_site = None;
-                    return Look::Lost(urls);
+                    return OutsideItem::Lost(urls);
                 }
             }
         }
-        let Some(waiting) = self.door.take_if(|waiting| may_come(waiting)) else { return Look::Nobody };
+        let Some(waiting) = self.door.take_if(|waiting| may_come(waiting)) else { return OutsideItem::Empty };
         let (_, place) = place_of(waiting.site);
         if let Some(urls) = &mut self.by_site {
             urls[place] = urls[place].saturating_sub(1);
@@ -172,7 +172,7 @@ impl Lane {
         if self.queue.is_empty() {
             self.by_site = None;
         }
-        Look::In(waiting)
+        OutsideItem::In(waiting)
     }
 }
 

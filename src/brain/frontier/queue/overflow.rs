@@ -19,7 +19,7 @@ pub struct Overflow {
 
 /// An item taken from the queue.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Next {
+pub enum OverflowItem {
     /// A URL, as its text, with its ticket.
     Url(Ticket, String),
     /// Nothing yet: ask again, or a block must come back first.
@@ -55,18 +55,18 @@ impl Overflow {
     }
 
     /// Takes the oldest URL; a block that must be read first comes back for `lane`.
-    pub fn pop(&mut self, lane: u16, spool: &mut Spool) -> Next {
+    pub fn pop(&mut self, lane: u16, spool: &mut Spool) -> OverflowItem {
         if let Some((ticket, text)) = self.queue.pop() {
             self.urls -= 1;
-            return Next::Url(ticket, text);
+            return OverflowItem::Url(ticket, text);
         }
         match self.queue.refill() {
-            Refill::Taken => Next::Later,
+            Refill::Taken => OverflowItem::Later,
             Refill::Read(block) => {
                 spool.read(block, ReadFor::Outside(lane));
-                Next::Later
+                OverflowItem::Later
             }
-            Refill::Empty => Next::Lost(std::mem::take(&mut self.urls)),
+            Refill::Empty => OverflowItem::Lost(std::mem::take(&mut self.urls)),
         }
     }
 

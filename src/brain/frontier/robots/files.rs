@@ -17,7 +17,7 @@ use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
 use super::message::{RobotsAnswer, RobotsRequest, RobotsResult};
-use super::rules_cache::{CachedRules, Charge, Excess, Holder, Look, RulesCache};
+use super::rules_cache::{CachedRules, Charge, Excess, Holder, HolderState, RulesCache};
 use crate::frontier::settings::{STALE_ENTRIES_MIN, TIMES_FREE};
 use crate::job::HostId;
 use crate::site_shares::SiteShares;
@@ -69,7 +69,7 @@ pub enum Asker {
 
 /// The result of a question.
 #[derive(Debug)]
-pub enum Asked {
+pub enum AskOutcome {
     /// This is the answer.
     Known(Finding),
     /// The asker will get an answer.
@@ -116,7 +116,7 @@ impl RobotsFiles {
     }
 
     /// Drops known files, then rules that `look` finds dispensable, until all are within their bound.
-    pub fn trim(&mut self, look: impl FnMut(&Holder, Excess) -> Look) {
+    pub fn trim(&mut self, look: impl FnMut(&Holder, Excess) -> HolderState) {
         while self.rules.is_over() && self.drop_oldest() {}
         self.rules.trim(look);
     }
@@ -127,25 +127,25 @@ impl RobotsFiles {
     }
 
     /// Asks for a file; `site` is the site of an origin of this shard.
-    pub fn ask(&mut self, now: Instant, asker: Asker, site: Option<SiteKey>, url: &Url) -> Asked {
+    pub fn ask(&mut self, now: Instant, asker: Asker, site: Option<SiteKey>, url: &Url) -> AskOutcome {
         if let Some(finding) = self.known(url, now) {
-            return Asked::Known(finding);
+            return AskOutcome::Known(finding);
         }
         if let Some(File::Pending { askers, .. }) = self.files.get_mut(url) {
             // Another shard asks again after a long wait. An origin asks once.
             if matches!(asker, Asker::Origin(..)) || !askers.contains(&asker) {
                 askers.push(asker);
             }
-            return Asked::Noted;
+            return AskOutcome::Noted;
         }
         // A site that waits for hardly any files may displace another.
         let free = PENDING_MAX.saturating_sub(self.pending).max(1) as u64;
         if site.is_some_and(|site| !self.shares.may_take(site, free)) {
-            return Asked::Full;
+            return AskOutcome::Full;
         }
         let displaced = (self.pending >= PENDING_MAX).then(|| self.displace(now)).flatten();
         if self.pending >= PENDING_MAX {
-            return Asked::Full;
+            return AskOutcome::Full;
         }
         self.pending += 1;
         site.iter().for_each(|site| self.shares.changed(*site, 0, 1));
@@ -156,7 +156,7 @@ impl RobotsFiles {
         }
         self.by_wait.push_back((now, Rc::clone(&url)));
         self.files.insert(url, File::Pending { since: now, site, askers: vec![asker], asked: None });
-        Asked::New { displaced }
+        AskOutcome::New { displaced }
     }
 
     /// Removes the file that has been pending longest, if that is long enough.

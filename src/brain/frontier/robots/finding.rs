@@ -28,7 +28,9 @@ pub fn finding_of(
     }
     let result = match outcome {
         // A client that is denied access has not read what is allowed.
-        Outcome::Fetched(fetched) if fetched.wall.is_some() => RobotsResult::Unreachable(Failure::RobotsUnreachable),
+        Outcome::Fetched(fetched) if fetched.interstitial.is_some() => {
+            RobotsResult::Unreachable(Failure::RobotsUnreachable)
+        }
         Outcome::Fetched(fetched) if (300..400).contains(&fetched.status) => match &fetched.redirect {
             Some(target) if target.as_str().len() <= TARGET_BYTES_MAX => RobotsResult::Redirect(target.clone()),
             Some(_) => RobotsResult::Unreachable(Failure::RobotsUnreachable),

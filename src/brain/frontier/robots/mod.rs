@@ -10,7 +10,7 @@ mod finding;
 mod message;
 mod rules_cache;
 
-pub use files::{ASK_AGAIN, Asked, Asker, Finding, RobotsFiles};
+pub use files::{ASK_AGAIN, AskOutcome, Asker, Finding, RobotsFiles};
 pub use finding::finding_of;
 pub use message::{RobotsAnswer, RobotsRequest, RobotsResult};
-pub use rules_cache::{CachedRules, Excess, Holder, Look};
+pub use rules_cache::{CachedRules, Excess, Holder, HolderState};

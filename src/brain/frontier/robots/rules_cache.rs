@@ -48,24 +48,24 @@ impl Deref for CachedRules {
 #[derive(Debug)]
 pub struct Charge {
     bytes: u64,
-    held: Rc<[Cell<u64>; ROWS]>,
+    held: Rc<[Cell<u64>; SIZE_CLASSES]>,
 }
 
 impl Charge {
-    fn new(bytes: u64, held: &Rc<[Cell<u64>; ROWS]>) -> Charge {
+    fn new(bytes: u64, held: &Rc<[Cell<u64>; SIZE_CLASSES]>) -> Charge {
         let charge = Charge { bytes, held: Rc::clone(held) };
-        charge.row().set(charge.row().get() + bytes);
+        charge.class().set(charge.class().get() + bytes);
         charge
     }
 
-    fn row(&self) -> &Cell<u64> {
-        &self.held[row_of(self.bytes)]
+    fn class(&self) -> &Cell<u64> {
+        &self.held[class_of(self.bytes)]
     }
 }
 
 impl Drop for Charge {
     fn drop(&mut self) {
-        self.row().set(self.row().get().saturating_sub(self.bytes));
+        self.class().set(self.class().get().saturating_sub(self.bytes));
     }
 }
 
@@ -74,19 +74,19 @@ impl Drop for Charge {
 pub struct RulesCache {
     bytes_max: u64,
     /// Bytes of rules, by their length.
-    held: Rc<[Cell<u64>; ROWS]>,
+    held: Rc<[Cell<u64>; SIZE_CLASSES]>,
     /// Most hosts have no rules: one value for all of them.
     allow_all: Rc<CachedRules>,
     /// Many others have a file that forbids nothing.
     empty: Rc<CachedRules>,
     numbers: u64,
     /// The holders of rules, by the rules' length, each the oldest first.
-    rows: [Row; ROWS],
+    classes: [SizeClass; SIZE_CLASSES],
 }
 
 /// Holders of rules of about one length, the oldest first; an entry whose rules no longer exist is ignored.
 #[derive(Debug)]
-struct Row {
+struct SizeClass {
     by_age: VecDeque<Holder>,
     /// Length of `by_age` at which stale entries are removed.
     by_age_max: usize,
@@ -120,7 +120,7 @@ pub enum Excess {
 
 /// The result of a look at a holder.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Look {
+pub enum HolderState {
     /// It holds these rules no longer.
     Gone,
     /// Its host needs them.
@@ -142,7 +142,7 @@ impl RulesCache {
             allow_all,
             empty,
             numbers: EMPTY_FILE,
-            rows: std::array::from_fn(|_| Row { by_age: VecDeque::new(), by_age_max: STALE_ENTRIES_MIN }),
+            classes: std::array::from_fn(|_| SizeClass { by_age: VecDeque::new(), by_age_max: STALE_ENTRIES_MIN }),
         }
     }
 
@@ -168,7 +168,7 @@ impl RulesCache {
 
     /// Bytes of all rules.
     pub fn bytes(&self) -> u64 {
-        self.bytes_up_to(ROWS - 1)
+        self.bytes_up_to(SIZE_CLASSES - 1)
     }
 
     /// Notes that an origin holds rules; `holds` tells whether the holder of another entry still does.
@@ -176,7 +176,7 @@ impl RulesCache {
         if rules.number <= EMPTY_FILE {
             return;
         }
-        let Some(Row { by_age, by_age_max }) = self.rows.get_mut(row_of(rules.charge.bytes)) else { return };
+        let Some(SizeClass { by_age, by_age_max }) = self.classes.get_mut(class_of(rules.charge.bytes)) else { return };
         if by_age.len() >= *by_age_max {
             by_age.retain(holds);
             *by_age_max = 2 * by_age.len() + STALE_ENTRIES_MIN;
@@ -186,21 +186,21 @@ impl RulesCache {
 
     /// Whether all rules together are over their bound.
     pub fn is_over(&self) -> bool {
-        self.is_over_up_to(ROWS - 1)
+        self.is_over_up_to(SIZE_CLASSES - 1)
     }
 
     /// Drops rules until they are within their bound, or enough holders were looked at: `look` drops those of one
     /// holder if it can do without them, or if only idle hosts are meant and it is idle.
-    pub fn trim(&mut self, mut look: impl FnMut(&Holder, Excess) -> Look) {
+    pub fn trim(&mut self, mut look: impl FnMut(&Holder, Excess) -> HolderState) {
         for excess in [Excess::OfIdleHosts, Excess::OfAll] {
-            for row in (0..ROWS).rev() {
-                let mut looks = LOOKS_MAX.min(self.rows[row].by_age.len());
+            for class in (0..SIZE_CLASSES).rev() {
+                let mut looks = LOOKS_MAX.min(self.classes[class].by_age.len());
                 // Rules of idle hosts make room for any excess, whichever rules cause it.
-                let up_to = if excess == Excess::OfIdleHosts { ROWS - 1 } else { row };
+                let up_to = if excess == Excess::OfIdleHosts { SIZE_CLASSES - 1 } else { class };
                 while looks > 0 && self.is_over_up_to(up_to) {
-                    let by_age = &mut self.rows[row].by_age;
+                    let by_age = &mut self.classes[class].by_age;
                     if let Some(oldest) = by_age.pop_front()
-                        && look(&oldest, excess) == Look::Kept
+                        && look(&oldest, excess) == HolderState::Kept
                     {
                         // It counts as new.
                         by_age.push_back(oldest);
@@ -211,14 +211,14 @@ impl RulesCache {
         }
     }
 
-    /// Bytes of the rules in `row` and of all shorter ones.
-    fn bytes_up_to(&self, row: usize) -> u64 {
-        self.held.iter().take(row + 1).map(Cell::get).sum()
+    /// Bytes of the rules in `class` and of all shorter ones.
+    fn bytes_up_to(&self, class: usize) -> u64 {
+        self.held.iter().take(class + 1).map(Cell::get).sum()
     }
 
     /// Whether these are over the bound, regardless of longer ones.
-    fn is_over_up_to(&self, row: usize) -> bool {
-        self.bytes_up_to(row) > self.bytes_max
+    fn is_over_up_to(&self, class: usize) -> bool {
+        self.bytes_up_to(class) > self.bytes_max
     }
 }
 
@@ -227,14 +227,14 @@ const NO_FILE: u64 = 0;
 /// The number of the rules of empty files.
 const EMPTY_FILE: u64 = 1;
 
-/// The row of rules of this many bytes: each row holds rules four times as long as the one before.
-fn row_of(bytes: u64) -> usize {
-    (bytes / SHORT_BYTES).checked_ilog(4).map_or(0, |row| row as usize + 1).min(ROWS - 1)
+/// The class of rules of this many bytes: each class holds rules four times as long as the one before.
+fn class_of(bytes: u64) -> usize {
+    (bytes / SHORT_BYTES).checked_ilog(4).map_or(0, |class| class as usize + 1).min(SIZE_CLASSES - 1)
 }
 
-/// Rules in the first row are shorter than this.
+/// Rules in the first class are shorter than this.
 const SHORT_BYTES: u64 = 1 << 10;
-/// The last row begins at 256 KiB.
-const ROWS: usize = 6;
+/// The last class begins at 256 KiB.
+const SIZE_CLASSES: usize = 6;
 /// Holders of rules looked at after a job, for each kind and length.
 const LOOKS_MAX: usize = 32;

@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::job::HostId;
-use crate::politeness::Key;
+use crate::politeness::ClaimKey;
 use ringcrawl_base::time::Instant;
 
 /// The host that may continue.
@@ -18,7 +18,7 @@ pub enum Event {
     /// A host whose delay is over.
     Host(HostId),
     /// The first host that waits for this turn.
-    Turn(Key),
+    Turn(ClaimKey),
 }
 
 /// The calendar.

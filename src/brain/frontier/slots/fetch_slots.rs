@@ -75,7 +75,7 @@ pub enum Awaited {
 
 /// The speed of a fetch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Turn {
+pub enum FetchSpeed {
     /// It did not take long.
     Fast,
     /// It lasted this long.
@@ -214,7 +214,7 @@ impl FetchSlots {
 
     /// The connection of job `id` was refused, or we had no memory for its response. That says nothing about a site
     /// whose pages come from elsewhere: a link may name any port.
-    pub fn came_to_nobody(&mut self, now: Instant, id: u64) {
+    pub fn got_no_response(&mut self, now: Instant, id: u64) {
         let Some(mut place) = self.held.remove(&id) else { return };
         place.lasted.get_or_insert(now.since(place.since));
         self.lasts_no_more(&mut place);
@@ -268,7 +268,7 @@ impl FetchSlots {
     }
 
     /// Job `id` ended and gives its slot back; `None`: it already did when its end was held back.
-    pub fn gave_back(&mut self, now: Instant, id: u64) -> Option<Turn> {
+    pub fn gave_back(&mut self, now: Instant, id: u64) -> Option<FetchSpeed> {
         let mut place = self.held.remove(&id)?;
         self.conclude(now, &mut place, None);
         self.slow -= usize::from(place.is_slow);
@@ -276,7 +276,7 @@ impl FetchSlots {
         self.doubtful -= usize::from(place.is_doubtful());
         self.shares.gave_back(place.site);
         let slow = place.lasted.filter(|lasted| *lasted >= SLOW_AFTER);
-        Some(slow.map_or(Turn::Fast, Turn::Slow))
+        Some(slow.map_or(FetchSpeed::Fast, FetchSpeed::Slow))
     }
 
     /// Checks which fetches have become slow.

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_come_first_and_nobody_starves() {
+    fn the_best_come_first_and_none_starves() {
         let mut turns = LevelTurns::new(8);
         (0..8).for_each(|level| turns.push(site(level), level, level as Level));
         assert_eq!([(); 3].map(|()| turns.pop_of(|_| true)), [Some(7), Some(6), Some(5)]);

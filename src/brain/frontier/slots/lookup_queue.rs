@@ -15,7 +15,7 @@
 //! another shard count as one site's per batch, and so do all URLs that an earlier run found or that waited for room.
 
 use super::site_round_robin::SiteRoundRobin;
-use crate::frontier::hosts::Asked;
+use crate::frontier::hosts::LookupRequest;
 use crate::frontier::settings::{SHARE_PLACES, TIMES_FREE};
 use crate::job::HostId;
 use crate::site_shares::SiteShares;
@@ -50,7 +50,7 @@ pub struct LookupQueue {
 /// A lookup in flight.
 #[derive(Debug)]
 struct Place {
-    asked: Asked,
+    asked: LookupRequest,
     since: Instant,
     /// Its linker was expensive when it began.
     is_costly: bool,
@@ -99,10 +99,11 @@ impl LookupQueue {
         }
         let mut rows = [&mut self.known, &mut self.new, &mut self.costly].map(std::mem::take);
         let [known, new, costly] = &mut rows;
-        let is_new = |linker: SiteKey, id: HostId| self.has_place(Asked { site: site_of(id), linker: Some(linker) });
+        let is_new =
+            |linker: SiteKey, id: HostId| self.has_place(LookupRequest { site: site_of(id), linker: Some(linker) });
         let [first, last] = if self.turns.is_multiple_of(COSTLY_TURNS) { [costly, new] } else { [new, costly] };
         let next = known
-            .pop_of_first(|site, _| self.has_place(Asked { site, linker: None }))
+            .pop_of_first(|site, _| self.has_place(LookupRequest { site, linker: None }))
             .or_else(|| first.pop_of_first(is_new))
             .or_else(|| last.pop_of_first(is_new));
         self.turns += u64::from(next.is_some());
@@ -112,7 +113,7 @@ impl LookupQueue {
     }
 
     /// Takes a slot at `now` for a lookup of host `id`; returns whether there was one.
-    pub fn begin(&mut self, now: Instant, id: HostId, asked: Asked) -> bool {
+    pub fn begin(&mut self, now: Instant, id: HostId, asked: LookupRequest) -> bool {
         if self.left == Some(0) || !self.has_place(asked) {
             return false;
         }
@@ -130,7 +131,7 @@ impl LookupQueue {
     }
 
     /// Puts host `id` behind the others that wait.
-    pub fn wait(&mut self, id: HostId, asked: Asked) {
+    pub fn wait(&mut self, id: HostId, asked: LookupRequest) {
         match asked.linker {
             None => self.known.push(asked.site, id),
             Some(linker) if self.is_costly(linker) => self.costly.push(linker, id),
@@ -174,7 +175,7 @@ impl LookupQueue {
     }
 
     /// Whether there is a slot for a name.
-    fn has_place(&self, Asked { site, linker }: Asked) -> bool {
+    fn has_place(&self, LookupRequest { site, linker }: LookupRequest) -> bool {
         let free = self.in_flight_max.saturating_sub(self.held.len());
         let each_max = self.in_flight_max - self.in_flight_max / 4;
         let Some(linker) = linker else {
@@ -204,12 +205,12 @@ mod tests {
         SiteKey::of_host(7, &format!("s{number}.test"))
     }
 
-    fn new(of: u32, linker: u32) -> Asked {
-        Asked { site: site(of), linker: Some(site(linker)) }
+    fn new(of: u32, linker: u32) -> LookupRequest {
+        LookupRequest { site: site(of), linker: Some(site(linker)) }
     }
 
-    fn known(of: u32) -> Asked {
-        Asked { site: site(of), linker: None }
+    fn known(of: u32) -> LookupRequest {
+        LookupRequest { site: site(of), linker: None }
     }
 
     fn at(seconds: u64) -> Instant {
@@ -217,7 +218,7 @@ mod tests {
     }
 
     /// Begins a lookup, or waits.
-    fn ask(lookups: &mut LookupQueue, now: u64, id: HostId, asked: Asked) -> bool {
+    fn ask(lookups: &mut LookupQueue, now: u64, id: HostId, asked: LookupRequest) -> bool {
         let has_begun = lookups.begin(at(now), id, asked);
         if !has_begun {
             lookups.wait(id, asked);

@@ -20,13 +20,13 @@ mod turn_queues;
 
 use std::collections::BTreeSet;
 
-use crate::frontier::hosts::{Host, HostTable, Leave, State, of_turn};
+use crate::frontier::hosts::{Host, HostState, HostTable, Leave, wait_for_claim};
 use crate::frontier::queue::levels;
 use crate::frontier::settings::Settings;
 use crate::job::{FetchJob, HostId, JobKind};
-use crate::politeness::{Key, Ledger, TakenTurn, Turns};
+use crate::politeness::{ClaimKey, Claims, Ledger, RefusedClaim};
 use calendar::{Calendar, Event};
-use fetch_slots::{CUT_SHORT_AFTER, FetchSlots, Turn};
+use fetch_slots::{CUT_SHORT_AFTER, FetchSlots, FetchSpeed};
 use lookup_queue::LookupQueue;
 use ready_hosts::ReadyHosts;
 use ringcrawl_base::IntSet;
@@ -67,20 +67,20 @@ impl Slots {
         if at <= now {
             self.make_ready(hosts, id);
         } else {
-            hosts.set_state(id, State::Waiting(at));
+            hosts.set_state(id, HostState::Waiting(at));
             self.calendar.push(at, Event::Host(id));
         }
     }
 
     /// A host has nothing to do before `at`; then it may be forgotten.
     pub fn let_rest(&mut self, hosts: &mut HostTable, id: HostId, at: Instant) {
-        hosts.set_state(id, State::Resting(at));
+        hosts.set_state(id, HostState::Resting(at));
         self.calendar.push(at, Event::Host(id));
     }
 
     /// Makes a host ready, behind others.
     pub fn make_ready(&mut self, hosts: &mut HostTable, id: HostId) {
-        hosts.set_state(id, State::Ready);
+        hosts.set_state(id, HostState::Ready);
         let (site, level) = (hosts[id].site, hosts[id].backlog.level());
         self.ready.push(site, id, level, self.fetch_slots.is_slow(site));
     }
@@ -88,7 +88,7 @@ impl Slots {
     /// Makes a host ready whose name was looked up: behind a long queue of hosts its answer would expire before each
     /// turn, so it goes before all others.
     pub fn make_answered_ready(&mut self, hosts: &mut HostTable, id: HostId) {
-        hosts.set_state(id, State::Ready);
+        hosts.set_state(id, HostState::Ready);
         let site = hosts[id].site;
         self.ready.push_answered(site, id, self.fetch_slots.is_slow(site));
     }
@@ -102,7 +102,7 @@ impl Slots {
                 Event::Host(id) => {
                     // A host that was scheduled again meanwhile ignores its old entry.
                     let state = hosts[id].state();
-                    if matches!(state, State::Waiting(noted) | State::Resting(noted) if noted == at) {
+                    if matches!(state, HostState::Waiting(noted) | HostState::Resting(noted) if noted == at) {
                         self.make_ready(hosts, id);
                     }
                 }
@@ -144,14 +144,14 @@ impl Slots {
         match (hosts[id].state(), job) {
             // A long run of URLs that robots.txt forbids: it continues with them soon, unless it waits among slow
             // sites.
-            (State::Ready, None) if !self.fetch_slots.is_slow(hosts[id].site) => {}
-            (State::Ready | State::Parked, None) | (_, Some(JobKind::Resolve)) => self.turn_queues.looks_up(id),
+            (HostState::Ready, None) if !self.fetch_slots.is_slow(hosts[id].site) => {}
+            (HostState::Ready | HostState::Parked, None) | (_, Some(JobKind::Resolve)) => self.turn_queues.looks_up(id),
             _ => self.turn_queues.had_turn(id),
         }
     }
 
     /// Calls the next host that waits for `key`, as the calendar noted for `noted`.
-    fn call_to(&mut self, key: Key, [now, noted]: [Instant; 2], hosts: &mut HostTable, settings: &Settings) {
+    fn call_to(&mut self, key: ClaimKey, [now, noted]: [Instant; 2], hosts: &mut HostTable, settings: &Settings) {
         let may_fetch = |id: HostId| self.fetch_slots.may_take(hosts[id].site);
         let is_slow = |id: HostId| self.fetch_slots.is_slow(hosts[id].site);
         if let Some(id) = self.turn_queues.awaited(key) {
@@ -162,14 +162,14 @@ impl Slots {
         }
         let look_at = now + look_pause(key, settings);
         let call = self.turn_queues.call(key, [now, noted, look_at], may_fetch, is_slow);
-        if call != Call::Nobody {
+        if call != Call::NoHost {
             self.calendar.push(look_at, Event::Turn(key));
         }
         if let Call::Host(id) = call {
             // It has waited, and others wait behind it.
             hosts[id].leave = Some(Leave::over(now));
             if self.turn_queues.keeps_place(key, id) {
-                hosts.set_state(id, State::Ready);
+                hosts.set_state(id, HostState::Ready);
                 self.ready.push_keeper(hosts[id].site, id);
                 return;
             }
@@ -187,12 +187,12 @@ impl Slots {
         now: Instant,
         hosts: &mut HostTable,
         id: HostId,
-        TakenTurn { key, until }: TakenTurn,
+        RefusedClaim { key, until }: RefusedClaim,
         settings: &Settings,
     ) {
-        hosts.park(id, of_turn(key));
+        hosts.park(id, wait_for_claim(key));
         let host = &hosts[id];
-        let is_address = matches!(key, Key::Ipv4(_) | Key::Ipv6Net(_));
+        let is_address = matches!(key, ClaimKey::Ipv4(_) | ClaimKey::Ipv6Net(_));
         if is_address && self.fetch_slots.is_slow(host.site) && self.may_slow_take() {
             self.turn_queues.keep_place(now, key, (id, host.site));
         }
@@ -208,19 +208,19 @@ impl Slots {
     /// A host waits for the name servers.
     pub fn park_for_name(&mut self, hosts: &mut HostTable, id: HostId) {
         self.lookups.wait(id, hosts[id].asked());
-        hosts.set_state(id, State::Parked);
+        hosts.set_state(id, HostState::Parked);
     }
 
     /// Whether another host waits for a turn.
-    pub fn is_wanted(&self, key: Key, id: HostId) -> bool {
+    pub fn is_wanted(&self, key: ClaimKey, id: HostId) -> bool {
         self.turn_queues.is_wanted(key, id)
     }
 
     /// How long a request with these turns may last, at most `deadline`.
-    pub fn time_for(&self, id: HostId, host: &Host, turns: &Turns, deadline: Duration) -> Duration {
-        let awaited = self.turn_queues.awaited_by_another(turns.keys(), host.site);
+    pub fn time_for(&self, id: HostId, host: &Host, claims: &Claims, deadline: Duration) -> Duration {
+        let awaited = self.turn_queues.awaited_by_another(claims.keys(), host.site);
         let lasts_max = self.fetch_slots.deadline(host.site, deadline, awaited);
-        let is_site_wanted = || turns.keys().any(|key| matches!(key, Key::Site(_)) && self.is_wanted(key, id));
+        let is_site_wanted = || claims.keys().any(|key| matches!(key, ClaimKey::Site(_)) && self.is_wanted(key, id));
         if host.is_first_met() && is_site_wanted() { lasts_max.min(CUT_SHORT_AFTER) } else { lasts_max }
     }
 
@@ -229,13 +229,13 @@ impl Slots {
         &self,
         [now, hold_until]: [Instant; 2],
         (id, host): (HostId, &Host),
-        turns: &Turns,
+        claims: &Claims,
         ledger: &Ledger,
         settings: &Settings,
-    ) -> Result<(), TakenTurn> {
+    ) -> Result<(), RefusedClaim> {
         let is_slow = self.fetch_slots.is_slow(host.site);
         let may_look = |key| self.turn_queues.may_look(now, key, guest_at(key, id, host, settings), is_slow);
-        turns.claim(ledger, now, hold_until, may_look)
+        claims.claim(ledger, now, hold_until, may_look)
     }
 
     /// A fetch of a host ended and gives its slot back, unless it did so when its end was held back. `is_fine` tells
@@ -254,18 +254,18 @@ impl Slots {
         if !self.fetch_slots.is_slow(site) {
             self.ready.is_not_slow(site);
         }
-        let slow = if let Turn::Slow(lasted) = turn { Some((lasted, is_fine)) } else { None };
+        let slow = if let FetchSpeed::Slow(lasted) = turn { Some((lasted, is_fine)) } else { None };
         if slow.is_some() && !is_fine {
             host.dragged(&job.url);
         }
-        if let Some(key) = job.turns.keys().find(|key| matches!(key, Key::Site(_))) {
+        if let Some(key) = job.claims.keys().find(|key| matches!(key, ClaimKey::Site(_))) {
             self.turn_queues.site_turn_ended(now, key, guest_at(key, job.host, host, settings), slow);
         }
-        let groups = job.turns.keys().filter(|key| matches!(key, Key::Group(_)));
-        for key in job.addr.map(Key::from).into_iter().chain(groups) {
+        let groups = job.claims.keys().filter(|key| matches!(key, ClaimKey::Group(_)));
+        for key in job.addr.map(ClaimKey::from).into_iter().chain(groups) {
             match turn {
-                Turn::Slow(lasted) => self.turn_queues.slow_turn_ended(now, key, site, lasted),
-                Turn::Fast => self.turn_queues.fast_turn_ended(now, key, site),
+                FetchSpeed::Slow(lasted) => self.turn_queues.slow_turn_ended(now, key, site, lasted),
+                FetchSpeed::Fast => self.turn_queues.fast_turn_ended(now, key, site),
             }
         }
         self.ready.fetch_ended();
@@ -274,7 +274,7 @@ impl Slots {
     /// Takes parked hosts out of the rows of `keys` and of the queue for the name servers, and makes those ready that
     /// it found there. Each queue is scanned once for all of them. A host whose addresses have changed meanwhile is
     /// called in its row.
-    pub fn end_waits(&mut self, hosts: &mut HostTable, parked: &[HostId], keys: BTreeSet<Key>) {
+    pub fn end_waits(&mut self, hosts: &mut HostTable, parked: &[HostId], keys: BTreeSet<ClaimKey>) {
         let (leaving, mut left): (IntSet<HostId>, _) = (parked.iter().copied().collect(), IntSet::default());
         for key in keys {
             self.turn_queues.leave(key, &leaving, &mut left);
@@ -300,7 +300,7 @@ impl Slots {
 
     /// The host that was called to a turn and has not shown up.
     #[cfg(test)]
-    pub fn awaited(&self, key: Key) -> Option<HostId> {
+    pub fn awaited(&self, key: ClaimKey) -> Option<HostId> {
         self.turn_queues.awaited(key)
     }
 
@@ -312,13 +312,13 @@ impl Slots {
 }
 
 /// A host as it waits for `key`.
-fn guest_at(key: Key, id: HostId, host: &Host, settings: &Settings) -> Guest {
+fn guest_at(key: ClaimKey, id: HostId, host: &Host, settings: &Settings) -> Guest {
     match key {
-        Key::Site(_) => {
+        ClaimKey::Site(_) => {
             let of = SiteKey::below_site(settings.rng_seed, &host.name);
             Guest { id, of, is_newcomer: host.is_newcomer() }
         }
-        Key::Ipv4(_) | Key::Ipv6Net(_) | Key::Group(_) | Key::Host(_) => {
+        ClaimKey::Ipv4(_) | ClaimKey::Ipv6Net(_) | ClaimKey::Group(_) | ClaimKey::Host(_) => {
             Guest { id, of: host.site, is_newcomer: false }
         }
     }
@@ -326,13 +326,13 @@ fn guest_at(key: Key, id: HostId, host: &Host, settings: &Settings) -> Guest {
 
 /// How often the first host that waits for a turn checks whether it is free: at least once per delay, so that no part
 /// of it is lost.
-fn look_pause(key: Key, settings: &Settings) -> Duration {
+fn look_pause(key: ClaimKey, settings: &Settings) -> Duration {
     let politeness = &settings.politeness;
     let delay = match key {
-        Key::Ipv4(_) | Key::Ipv6Net(_) => politeness.ip_delay,
-        Key::Site(_) => politeness.site_delay,
-        Key::Group(_) => politeness.group_delay,
-        Key::Host(_) => politeness.host_delay,
+        ClaimKey::Ipv4(_) | ClaimKey::Ipv6Net(_) => politeness.ip_delay,
+        ClaimKey::Site(_) => politeness.site_delay,
+        ClaimKey::Group(_) => politeness.group_delay,
+        ClaimKey::Host(_) => politeness.host_delay,
     };
     delay.max(LOOK_PAUSE_MIN)
 }

@@ -10,14 +10,14 @@
 
 use std::collections::HashMap;
 
-use crate::politeness::Key;
+use crate::politeness::ClaimKey;
 use ringcrawl_base::IntMap;
 use ringcrawl_base::time::{Duration, Instant};
 use ringcrawl_url::SiteKey;
 
 /// The addresses.
 #[derive(Debug, Default)]
-pub struct SlowTurns(HashMap<Key, SlowTurn>);
+pub struct SlowTurns(HashMap<ClaimKey, SlowTurn>);
 
 /// What is known of an address where a turn was slow.
 #[derive(Debug)]
@@ -31,22 +31,22 @@ pub struct SlowTurn {
 
 impl SlowTurns {
     /// What is known of an address where a turn was slow.
-    pub fn at(&self, key: Key) -> Option<&SlowTurn> {
+    pub fn at(&self, key: ClaimKey) -> Option<&SlowTurn> {
         self.0.get(&key)
     }
 
     /// The slow turn that an address rests from.
-    pub fn rest(&self, now: Instant, key: Key) -> Option<&SlowTurn> {
+    pub fn rest(&self, now: Instant, key: ClaimKey) -> Option<&SlowTurn> {
         self.at(key).filter(|slow| slow.rests_until > now)
     }
 
     /// Whether `site`, which may be slow elsewhere, gets no turn there now.
-    pub fn must_rest(&self, now: Instant, key: Key, site: SiteKey, is_slow: bool) -> bool {
+    pub fn must_rest(&self, now: Instant, key: ClaimKey, site: SiteKey, is_slow: bool) -> bool {
         self.rest(now, key).is_some_and(|slow| slow.is_wanted() && !slow.was_fast(site).unwrap_or(!is_slow))
     }
 
     /// A fast turn of `site` has ended. Returns whether slow sites rest now.
-    pub fn fast_turn_ended(&mut self, now: Instant, key: Key, site: SiteKey) -> bool {
+    pub fn fast_turn_ended(&mut self, now: Instant, key: ClaimKey, site: SiteKey) -> bool {
         self.0.get_mut(&key).is_some_and(|slow| {
             slow.note(site, true);
             slow.rests_until > now
@@ -54,7 +54,7 @@ impl SlowTurns {
     }
 
     /// A slow turn of `site` has ended, after it `lasted` this long. Returns whether slow sites rest now.
-    pub fn slow_turn_ended(&mut self, now: Instant, key: Key, site: SiteKey, lasted: Duration) -> bool {
+    pub fn slow_turn_ended(&mut self, now: Instant, key: ClaimKey, site: SiteKey, lasted: Duration) -> bool {
         if self.0.len() >= SLOW_MAX {
             self.0.retain(|_, slow| slow.rests_until > now);
         }

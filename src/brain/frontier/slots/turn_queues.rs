@@ -1,14 +1,14 @@
 //! Hosts that wait for a turn: at an address, of their site, or in an operator's group.
 //!
-//! Decides: the hosts of one [`Key`] wait in a queue (a row) whose turns rotate by site ([`SiteRoundRobin`]): a site
-//! that points many names at another's address gets one turn for each turn of the other. Only one host of a row looks
-//! at the ledger, each time that the calendar says so, however many wait. A called host that finds the turn taken keeps
-//! its place at the front. A host that arrives while others wait queues behind them and does not look at all. A called
-//! host keeps its turn for later if it must first look its name up, if its site has too many fetches in flight, or if
-//! another turn that it needs at the same time is taken; others do not wait for it. The reason: a request needs up to
-//! four turns at once, and a host that waits for the last must not lose the others each time. If the called host waits
-//! in another row, the next host is called at once, but only [`CALLS_AT_ONCE_MAX`] times per look: otherwise hosts of
-//! one site at one address would move from row to row all together, for each request.
+//! Decides: the hosts of one [`ClaimKey`] wait in a queue (a row) that serves sites in turn ([`SiteRoundRobin`]): a
+//! site that points many names at another's address gets one turn for each turn of the other. Only one host of a row
+//! looks at the ledger, each time that the calendar says so, however many wait. A called host whose claim is refused
+//! keeps its place at the front. A host that arrives while others wait queues behind them and does not look at all. A
+//! called host keeps its turn for later if it must first look its name up, if its site has too many fetches in flight,
+//! or if another claim that it needs at the same time is refused; others do not wait for it. The reason: a request
+//! needs up to four claims at once, and a host that waits for the last must not lose the others each time. If the
+//! called host waits in another row, the next host is called at once, but only [`CALLS_AT_ONCE_MAX`] times per look:
+//! otherwise hosts of one site at one address would move from row to row all together, for each request.
 //! A slow site needs a slot for slow fetches and the address at the same time, and both are taken when many want
 //! them. So one host of an address that gets such a slot and finds the address taken keeps the slot until its turn
 //! there.
@@ -30,7 +30,7 @@ use super::fetch_slots::Awaited;
 use super::site_round_robin::SiteRoundRobin;
 use super::slow_turns::SlowTurns;
 use crate::job::HostId;
-use crate::politeness::Key;
+use crate::politeness::ClaimKey;
 use ringcrawl_base::IntSet;
 use ringcrawl_base::time::{Duration, Instant};
 use ringcrawl_url::SiteKey;
@@ -38,11 +38,11 @@ use ringcrawl_url::SiteKey;
 /// The rows.
 #[derive(Debug, Default)]
 pub struct TurnQueues {
-    rows: HashMap<Key, Row>,
+    rows: HashMap<ClaimKey, KeyQueue>,
     /// Hosts whose turns have come but are not used yet.
     called: HashMap<HostId, Calls>,
     /// Hosts of slow sites that keep a slot while they wait for an address.
-    keepers: HashMap<Key, HostId>,
+    keepers: HashMap<ClaimKey, HostId>,
     slow: SlowTurns,
 }
 
@@ -59,7 +59,7 @@ pub struct Guest {
 
 /// The hosts that wait for one key.
 #[derive(Debug)]
-struct Row {
+struct KeyQueue {
     waiting: SiteRoundRobin,
     /// In the row of a site: newcomers.
     newcomers: SiteRoundRobin,
@@ -79,12 +79,12 @@ struct Row {
     known_turns: u8,
 }
 
-impl Row {
-    fn new(look_at: Instant) -> Row {
+impl KeyQueue {
+    fn new(look_at: Instant) -> KeyQueue {
         let (waiting, newcomers) = (SiteRoundRobin::default(), SiteRoundRobin::default());
         let (newcomers_rest_until, known_at) = (Instant::ZERO, None);
         let (called, goes_on, at_once, known_turns) = (None, false, 0, 0);
-        Row { waiting, newcomers, newcomers_rest_until, known_at, called, look_at, goes_on, at_once, known_turns }
+        KeyQueue { waiting, newcomers, newcomers_rest_until, known_at, called, look_at, goes_on, at_once, known_turns }
     }
 
     fn newcomers_rest(&self, now: Instant) -> bool {
@@ -108,7 +108,7 @@ struct Calls([Option<Called>; KINDS]);
 #[derive(Clone, Copy, Debug)]
 struct Called {
     /// Of this key.
-    to: Key,
+    to: ClaimKey,
     /// It came during a rest, as a stranger's turn.
     is_stranger: bool,
 }
@@ -118,17 +118,17 @@ impl Calls {
         self.0.into_iter().flatten()
     }
 
-    fn is_to(&self, key: Key) -> bool {
+    fn is_to(&self, key: ClaimKey) -> bool {
         self.iter().any(|called| called.to == key)
     }
 
-    fn of_kind(&mut self, key: Key) -> &mut Option<Called> {
+    fn of_kind(&mut self, key: ClaimKey) -> &mut Option<Called> {
         let [address, site, group, host] = &mut self.0;
         match key {
-            Key::Ipv4(_) | Key::Ipv6Net(_) => address,
-            Key::Site(_) => site,
-            Key::Group(_) => group,
-            Key::Host(_) => host,
+            ClaimKey::Ipv4(_) | ClaimKey::Ipv6Net(_) => address,
+            ClaimKey::Site(_) => site,
+            ClaimKey::Group(_) => group,
+            ClaimKey::Host(_) => host,
         }
     }
 }
@@ -141,28 +141,29 @@ pub enum Call {
     /// No host can be called now; the row must be looked at again.
     Later,
     /// No host waits.
-    Nobody,
+    NoHost,
 }
 
 impl TurnQueues {
     /// Whether a host may look at the ledger: no host waits, or its turn has come.
-    pub fn may_look(&self, now: Instant, key: Key, guest: Guest, is_slow: bool) -> bool {
+    pub fn may_look(&self, now: Instant, key: ClaimKey, guest: Guest, is_slow: bool) -> bool {
         let row = self.rows.get(&key);
         // This includes a host that was called before the rest began.
         let must_rest = match key {
-            Key::Site(_) => guest.is_newcomer && row.is_some_and(|row| row.newcomers_rest(now)),
+            ClaimKey::Site(_) => guest.is_newcomer && row.is_some_and(|row| row.newcomers_rest(now)),
             _ => self.slow.must_rest(now, key, guest.of, is_slow),
         };
         // While newcomers rest, a known host does not queue behind them.
-        let passes =
-            |row: &Row| row.newcomers_rest(now) && row.waiting.is_empty() && row.called.is_none() && !guest.is_newcomer;
+        let passes = |row: &KeyQueue| {
+            row.newcomers_rest(now) && row.waiting.is_empty() && row.called.is_none() && !guest.is_newcomer
+        };
         let is_called = || self.called.get(&guest.id).is_some_and(|calls| calls.is_to(key));
         !must_rest && (row.is_none_or(passes) || is_called())
     }
 
     /// Keeps a slot for a host of a slow site that waits for an address, unless another host does or slow sites rest
     /// there.
-    pub fn keep_place(&mut self, now: Instant, key: Key, (id, site): (HostId, SiteKey)) {
+    pub fn keep_place(&mut self, now: Instant, key: ClaimKey, (id, site): (HostId, SiteKey)) {
         if !self.slow.must_rest(now, key, site, true) {
             self.keepers.entry(key).or_insert(id);
         }
@@ -174,27 +175,27 @@ impl TurnQueues {
     }
 
     /// Whether a host keeps a slot until it is called to `key`.
-    pub fn keeps_place(&self, key: Key, id: HostId) -> bool {
+    pub fn keeps_place(&self, key: ClaimKey, id: HostId) -> bool {
         self.keepers.get(&key) == Some(&id)
     }
 
     /// Whether a host of another site than `site` waits for `key`.
-    pub fn is_wanted_by_another(&self, key: Key, site: SiteKey) -> bool {
+    pub fn is_wanted_by_another(&self, key: ClaimKey, site: SiteKey) -> bool {
         self.rows.get(&key).is_some_and(|row| row.waiting.has_another(site))
     }
 
     /// Whether another host than `id` waits for `key`.
-    pub fn is_wanted(&self, key: Key, id: HostId) -> bool {
+    pub fn is_wanted(&self, key: ClaimKey, id: HostId) -> bool {
         self.rows.get(&key).is_some_and(|row| !row.is_empty() || row.called.is_some_and(|called| called != id))
     }
 
     /// Whether another site than `site` waits for one of the keys that a request needs, and what is known of `site`
     /// there. Hosts of the same site do not count as others.
-    pub fn awaited_by_another(&self, keys: impl Iterator<Item = Key>, site: SiteKey) -> Option<Awaited> {
-        keys.filter(|key| !matches!(key, Key::Site(_))).filter_map(|key| self.awaited_at(key, site)).max()
+    pub fn awaited_by_another(&self, keys: impl Iterator<Item = ClaimKey>, site: SiteKey) -> Option<Awaited> {
+        keys.filter(|key| !matches!(key, ClaimKey::Site(_))).filter_map(|key| self.awaited_at(key, site)).max()
     }
 
-    fn awaited_at(&self, key: Key, site: SiteKey) -> Option<Awaited> {
+    fn awaited_at(&self, key: ClaimKey, site: SiteKey) -> Option<Awaited> {
         let is_known = self.slow.at(key).is_none_or(|slow| slow.knows(site));
         let awaited = if is_known { Awaited::AsKnown } else { Awaited::AsStranger };
         self.is_wanted_by_another(key, site).then_some(awaited)
@@ -202,7 +203,7 @@ impl TurnQueues {
 
     /// A turn of a host of the site `key` has ended: a slow turn of a newcomer, or another host's turn. `slow` has
     /// how long it `lasted` and whether it brought a page (`fine`).
-    pub fn site_turn_ended(&mut self, now: Instant, key: Key, guest: Guest, slow: Option<(Duration, bool)>) {
+    pub fn site_turn_ended(&mut self, now: Instant, key: ClaimKey, guest: Guest, slow: Option<(Duration, bool)>) {
         // Most sites have one host, for which no other waits.
         let Some(row) = self.rows.get_mut(&key) else { return };
         match slow {
@@ -216,7 +217,7 @@ impl TurnQueues {
     }
 
     /// A fast turn of `site` at an address or a group has ended.
-    pub fn fast_turn_ended(&mut self, now: Instant, key: Key, site: SiteKey) {
+    pub fn fast_turn_ended(&mut self, now: Instant, key: ClaimKey, site: SiteKey) {
         if self.slow.fast_turn_ended(now, key, site) {
             // A host that keeps a slot for it would do so in vain.
             self.keepers.remove(&key);
@@ -224,13 +225,13 @@ impl TurnQueues {
     }
 
     /// A slow turn of `site` at an address or a group has ended, after it `lasted` this long.
-    pub fn slow_turn_ended(&mut self, now: Instant, key: Key, site: SiteKey, lasted: Duration) {
+    pub fn slow_turn_ended(&mut self, now: Instant, key: ClaimKey, site: SiteKey, lasted: Duration) {
         if self.slow.slow_turn_ended(now, key, site, lasted) {
             self.keepers.remove(&key);
         }
     }
 
-    fn gives_place_back(&mut self, key: Key, id: HostId) {
+    fn gives_place_back(&mut self, key: ClaimKey, id: HostId) {
         if self.keepers.get(&key) == Some(&id) {
             self.keepers.remove(&key);
         }
@@ -238,11 +239,11 @@ impl TurnQueues {
 
     /// Puts a host into the row for `key`: behind the others, or before them if its turn had come and is taken.
     /// Returns whether `look_at` must go into the calendar.
-    pub fn wait(&mut self, key: Key, guest: Guest, look_at: Instant) -> bool {
+    pub fn wait(&mut self, key: ClaimKey, guest: Guest, look_at: Instant) -> bool {
         let Guest { id, of, .. } = guest;
         let called = self.take_call(key, id);
         let is_new = !self.rows.contains_key(&key);
-        let row = self.rows.entry(key).or_insert_with(|| Row::new(look_at));
+        let row = self.rows.entry(key).or_insert_with(|| KeyQueue::new(look_at));
         let Some(Called { is_stranger, .. }) = called else {
             row.queue_of(guest).push(of, id);
             return is_new;
@@ -261,7 +262,7 @@ impl TurnQueues {
 
     /// Hosts that are `leaving` no longer wait for `key` or keep a slot for it; adds those that waited there to
     /// `left`. A row that this empties ends at its instant in the calendar.
-    pub fn leave(&mut self, key: Key, leaving: &IntSet<HostId>, left: &mut IntSet<HostId>) {
+    pub fn leave(&mut self, key: ClaimKey, leaving: &IntSet<HostId>, left: &mut IntSet<HostId>) {
         let Some(row) = self.rows.get_mut(&key) else { return };
         let mut from_here = IntSet::default();
         row.waiting.remove(leaving, &mut from_here);
@@ -272,7 +273,7 @@ impl TurnQueues {
 
     /// Takes the host's turn of this key, if it has come. A turn of another key of the same kind is lost: the host
     /// has moved.
-    fn take_call(&mut self, key: Key, id: HostId) -> Option<Called> {
+    fn take_call(&mut self, key: ClaimKey, id: HostId) -> Option<Called> {
         let calls = self.called.get_mut(&id)?;
         let called = calls.of_kind(key).take();
         if calls.iter().next().is_none() {
@@ -290,16 +291,16 @@ impl TurnQueues {
     /// Calls the next host that may fetch, as noted for `noted`; the calendar gets `look_at` while a host waits.
     pub fn call(
         &mut self,
-        key: Key,
+        key: ClaimKey,
         [now, noted, look_at]: [Instant; 3],
         may_fetch: impl Fn(HostId) -> bool,
         is_slow: impl Fn(HostId) -> bool,
     ) -> Call {
         let rest = self.slow.rest(now, key);
-        let Some(row) = self.rows.get_mut(&key).filter(|row| row.look_at == noted) else { return Call::Nobody };
+        let Some(row) = self.rows.get_mut(&key).filter(|row| row.look_at == noted) else { return Call::NoHost };
         if row.called.is_none() && row.is_empty() {
             self.rows.remove(&key);
-            return Call::Nobody;
+            return Call::NoHost;
         }
         row.look_at = look_at;
         if !std::mem::take(&mut row.goes_on) {
@@ -345,7 +346,7 @@ impl TurnQueues {
     }
 
     /// The host that was called to `key` and has not shown up.
-    pub fn awaited(&self, key: Key) -> Option<HostId> {
+    pub fn awaited(&self, key: ClaimKey) -> Option<HostId> {
         self.rows.get(&key)?.called
     }
 
@@ -357,7 +358,7 @@ impl TurnQueues {
     }
 
     /// Returns whether the row waited for it.
-    fn is_not_awaited(&mut self, key: Key, id: HostId) -> bool {
+    fn is_not_awaited(&mut self, key: ClaimKey, id: HostId) -> bool {
         self.rows.get_mut(&key).is_some_and(|row| row.called.take_if(|called| *called == id).is_some())
     }
 
@@ -369,7 +370,7 @@ impl TurnQueues {
 
     /// A called host waits in another row: the hosts that waited for it go on at once, within the limit on calls. The
     /// calendar gets `now` for each returned key.
-    pub fn waits_elsewhere(&mut self, now: Instant, id: HostId) -> [Option<Key>; KINDS] {
+    pub fn waits_elsewhere(&mut self, now: Instant, id: HostId) -> [Option<ClaimKey>; KINDS] {
         self.calls(id).0.map(|called| {
             let key = called?.to;
             if !self.is_not_awaited(key, id) {

@@ -138,17 +138,14 @@ fn who_rests_and_is_blocked_ends_at_once() {
     };
     bed.run(2 * 3_600, 1_000, &mut answer);
     let waits = |bed: &Bed, name| bed.frontier.hosts[bed.frontier.hosts.find(name).expect("a host")].state();
-    assert!(matches!(waits(&bed, "rests.test"), State::Waiting(_)));
-    assert!([waits(&bed, "a.shares.test"), waits(&bed, "b.shares.test")].contains(&State::Parked));
+    assert!(matches!(waits(&bed, "rests.test"), HostState::Waiting(_)));
+    assert!([waits(&bed, "a.shares.test"), waits(&bed, "b.shares.test")].contains(&HostState::Parked));
     let (jobs, waiting) = (bed.jobs.len(), bed.frontier.queued());
     assert!(waiting > 100, "{waiting}");
     bed.frontier.set_scope(scope("", ".rests.test\n.shares.test\ndeferred.test\n"));
     bed.run(2, 1_000, &mut answer);
     assert_eq!((bed.jobs.len(), bed.settled.len() as u64, bed.frontier.queued()), (jobs, waiting, 0));
-    assert!(
-        bed.frontier.is_idle() && bed.frontier.hosts_left() == 0,
-        "nobody waits for the rest of a host without URLs"
-    );
+    assert!(bed.frontier.is_idle() && bed.frontier.hosts_left() == 0, "a host without URLs does not wait for its rest");
     // Once it is off the list it still rests, though.
     bed.frontier.set_scope(Scope::default());
     bed.now = bed.now + Duration::from_secs(2);

@@ -48,7 +48,7 @@ fn hosts_beyond_the_bound_wait_outside_and_all_get_in() {
 }
 
 #[test]
-fn a_host_that_was_forgotten_is_met_anew() {
+fn a_host_that_was_forgotten_is_met_again() {
     let mut bed = Bed::new(|config| {
         fast(config);
         config.frontier.hosts_max = 2;
@@ -370,7 +370,7 @@ fn a_domain_that_never_answers_leaves_fetches_for_others() {
         }
     };
     start(&mut bed, &mut dripping);
-    assert_eq!((dripping.len(), bed.frontier.next_due()), (12, None), "a quarter is left, and nobody to look at");
+    assert_eq!((dripping.len(), bed.frontier.next_due()), (12, None), "a quarter is left, and no fetch to look at");
     (0..100).for_each(|number| bed.offer(&format!("http://late{number}.test/")));
     start(&mut bed, &mut dripping);
     assert_eq!((bed.pages().len(), dripping.len()), (100, 12));
@@ -400,7 +400,7 @@ fn many_names_at_an_address_take_every_second_turn() {
 
 /// A slow site gets its turn at an address when slow sites have slots again; others need not wait for that.
 #[test]
-fn a_slow_site_keeps_nobody_from_an_address() {
+fn a_slow_site_keeps_no_host_from_an_address() {
     let mut bed = Bed::new(|config| config.fetch.in_flight_max = 8);
     for page in 0..5 {
         for host in ["a", "b", "c", "slow", "d", "e"] {

@@ -78,7 +78,7 @@ impl Crowd {
                 } else if job.kind != JobKind::Resolve {
                     match reply.outcome {
                         Outcome::Failed(Failure::ConnectTimeout) => {
-                            self.frontier.slots.fetch_slots.came_to_nobody(self.now, job.id);
+                            self.frontier.slots.fetch_slots.got_no_response(self.now, job.id);
                             // And counts once the network is known to be up.
                             self.frontier.is_held_back(self.now, &job);
                             self.frontier.request_ended(self.now, &job);
@@ -282,7 +282,7 @@ fn places_are_not_kept_for_addresses_that_rest() {
 
 /// A host that was called to an address and has become slow since does not hold it.
 #[test]
-fn who_was_called_and_became_slow_keeps_nobody_from_an_address() {
+fn a_called_host_that_became_slow_keeps_no_host_from_an_address() {
     let mut crowd = Crowd::new(8);
     let mut answer = |job: &FetchJob| match job.kind {
         JobKind::Resolve if job.url.host().starts_with("other") => resolved([203, 0, 113, number(job.url.host())]),

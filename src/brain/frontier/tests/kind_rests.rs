@@ -54,7 +54,7 @@ fn a_broken_script_rests_alone() {
 /// A script that worked once, and complains about everything that strangers link to, with a short Retry-After or
 /// none; also one whose URLs look like the host's good ones.
 #[test]
-fn a_few_links_to_a_broken_script_hold_up_nobody() {
+fn a_few_links_to_a_broken_script_hold_up_no_other_url() {
     // Four in a row that look like all others are an overload until the next page arrives: 150 seconds of rest, once.
     for (broken, pages, tenths) in [("product?item=", "page/", 8), ("b", "m", 6)] {
         for retry_after in [None, Some(0), Some(1)] {
@@ -245,7 +245,7 @@ fn a_mended_script_is_asked_again_like_others() {
 
 /// URLs that their page advised against get a small share of the turns, also after their kind has rested.
 #[test]
-fn what_rested_goes_before_nobody_that_it_stood_behind() {
+fn what_rested_goes_before_none_that_it_stood_behind() {
     let mut bed = Bed::new(|_| ());
     bed.offer("http://a.test/");
     bed.offer("http://a.test/list?filter=0");

@@ -277,7 +277,7 @@ impl Bench {
             if !is_held && job.kind != JobKind::Resolve {
                 self.observer.ends(self.now, &job, &outcome);
                 if matches!(outcome, Outcome::Failed(_)) && self.rng.percent(50) {
-                    frontier.slots.fetch_slots.came_to_nobody(self.now, job.id);
+                    frontier.slots.fetch_slots.got_no_response(self.now, job.id);
                     frontier.is_held_back(self.now, &job);
                     let until = self.now + Duration::from_millis(self.rng.below(5_000));
                     self.flying.push((until, shard, job, outcome, true));

@@ -97,7 +97,7 @@ fn a_denial_holds_as_long_as_it_says() {
 
 /// RFC 2308 section 7: at most five minutes.
 #[test]
-fn that_nobody_answered_holds_for_five_minutes() {
+fn that_no_server_answered_holds_for_five_minutes() {
     let mut bed = Bed::new(|config| config.politeness.retries_max = 0);
     let mut broken = |job: &FetchJob| match job.kind {
         JobKind::Resolve => Outcome::Failed(Failure::DnsFailed),
@@ -114,7 +114,7 @@ fn that_nobody_answered_holds_for_five_minutes() {
 }
 
 #[test]
-fn where_nobody_listens_the_other_family_is_asked_for() {
+fn where_no_server_listens_the_other_family_is_looked_up() {
     let mut bed = Bed::new(|_| ());
     offer(&mut bed, 5);
     bed.run(24 * HOUR, 1_000, &mut |job| match (job.kind, job.addr) {

@@ -150,7 +150,7 @@ fn what_came_last_holds() {
 }
 
 #[test]
-fn what_cannot_be_had_at_the_end_forbids() {
+fn a_file_that_cannot_be_fetched_at_the_end_forbids() {
     let mut bed = Bed::new(|config| config.robots.retries_max = 2);
     bed.offer("http://a.test/");
     bed.offer("http://b.test/");
@@ -181,7 +181,7 @@ fn what_cannot_be_had_at_the_end_forbids() {
 
 /// A hundred hosts are redirected to as many files of one host: its own pages get twelve turns for each of these.
 #[test]
-fn nobody_is_starved_by_files_for_others() {
+fn no_host_is_starved_by_files_for_others() {
     let mut bed = Bed::new(|config| {
         (config.politeness.site_delay, config.politeness.ip_delay) = (Duration::ZERO, Duration::ZERO)
     });
@@ -232,7 +232,7 @@ fn those_who_wait_make_room_for_those_they_wait_for() {
 
 /// Thousands of hosts are redirected to names without an answer; then a few to one that answers.
 #[test]
-fn those_sent_nowhere_hold_up_nobody() {
+fn those_sent_nowhere_hold_up_no_other() {
     for sites in [5, 6_000] {
         let mut bed = Bed::new(fast);
         let mut answer = |job: &FetchJob| match (job.kind, job.url.host()) {
@@ -390,7 +390,7 @@ fn a_way_goes_back_and_forth_between_shards() {
 }
 
 #[test]
-fn what_nobody_asked_for_is_ignored() {
+fn an_answer_without_a_question_is_ignored() {
     let mut pair = Pair::new(|_| ());
     let (ours, theirs) = (pair.host(0, "ours"), pair.host(1, "theirs"));
     let url = |host: &str| Url::parse(&format!("http://{host}/robots.txt")).expect("a URL");

@@ -47,7 +47,7 @@ fn list(files: &Files, is_running: bool) -> Result<(Vec<Line>, Vec<HostNote>, Da
             ListingStep::Link(_) => {}
             ListingStep::Url(listed) => {
                 let is_third = listed.text.ends_with("/3") && listed.seconds.is_some();
-                assert_eq!((listed.is_duplicate, listed.wall.is_some()), (is_third, is_third));
+                assert_eq!((listed.is_duplicate, listed.interstitial.is_some()), (is_third, is_third));
                 assert_eq!(listed.cut, is_third.then_some(Truncated::Unspecified));
                 lines.push((listed.text.to_owned(), listed.state, listed.tries, listed.seconds));
             }
@@ -64,7 +64,7 @@ fn url(number: u64) -> String {
 fn written() -> Files {
     let (mut log, mut files) = (Log::new(OWNER, 2, 0), Files::new());
     for number in 0..5 {
-        log.accept(Found::unlinked(0, &url(number)));
+        log.accept(FoundUrl::unlinked(0, &url(number)));
         write(&mut log, &mut files);
     }
     for end in [
@@ -101,13 +101,13 @@ fn the_last_end_of_each_url_counts() {
 #[test]
 fn what_found_no_room_is_listed_once_unless_it_was_accepted_later() {
     let (mut log, mut files) = (Log::new(OWNER, 2, 0), Files::new());
-    log.accept(Found::unlinked(0, "http://a.test/first"));
+    log.accept(FoundUrl::unlinked(0, "http://a.test/first"));
     for _ in 0..2 {
-        ["http://a.test/never", "http://a.test/later"].iter().for_each(|url| log.set_aside(Found::unlinked(0, url)));
-        log.set_aside(Found::unlinked(Hops::EXTERNAL.bits(), "http://b.test/no-url-of-the-crawl"));
+        ["http://a.test/never", "http://a.test/later"].iter().for_each(|url| log.set_aside(FoundUrl::unlinked(0, url)));
+        log.set_aside(FoundUrl::unlinked(Hops::EXTERNAL.bits(), "http://b.test/no-url-of-the-crawl"));
         write(&mut log, &mut files);
     }
-    log.accept(Found::unlinked(0, "http://a.test/later"));
+    log.accept(FoundUrl::unlinked(0, "http://a.test/later"));
     write(&mut log, &mut files);
     let (lines, ..) = list(&files, false).expect("our own");
     let short: Vec<_> = lines.iter().map(|(url, state, ..)| (url.as_str(), *state)).collect();
@@ -125,7 +125,7 @@ fn what_found_no_room_is_listed_once_unless_it_was_accepted_later() {
 fn what_more_is_known_of_a_failure_is_that_of_the_last_one() {
     let (mut log, mut files) = (Log::new(OWNER, 2, 0), Files::new());
     for number in 0..3 {
-        log.accept(Found::unlinked(0, &url(number)));
+        log.accept(FoundUrl::unlinked(0, &url(number)));
     }
     for (number, detail) in [(0, "first"), (1, "one"), (0, "last"), (1, "")] {
         if !detail.is_empty() {
@@ -158,7 +158,7 @@ fn notes_on_hosts_come_first() {
         lasts_seconds: 60,
         ..HostNote::default()
     };
-    log.accept(Found::unlinked(0, "http://a.test/"));
+    log.accept(FoundUrl::unlinked(0, "http://a.test/"));
     log.note_host(note.clone());
     write(&mut log, &mut files);
     let (lines, notes, _) = list(&files, false).expect("our own");
@@ -180,10 +180,10 @@ fn files_of_others_are_refused() {
 #[test]
 fn beside_a_running_crawl_nothing_is_missed_that_came_later() {
     let mut log = Log::new(OWNER, 2, 0);
-    log.accept(Found::unlinked(0, &url(0)));
+    log.accept(FoundUrl::unlinked(0, &url(0)));
     log.end(end(0, EndKind::Fetched(200)));
     write(&mut log, &mut Files::new());
-    log.accept(Found::unlinked(0, &url(1)));
+    log.accept(FoundUrl::unlinked(0, &url(1)));
     let block = log.take_append(true).expect("a block of URLs");
     let earlier = Files::from([(LogFile::Urls, block.bytes.clone())]);
     let (_, _, damage) = list(&earlier, false).expect("our own");
@@ -212,7 +212,7 @@ fn damage_is_told_and_the_rest_is_listed() {
         } else {
             bytes.truncate(at)
         }
-        let (lines, _, damage) = list(&files, false).expect("damaged bytes are nobody's");
+        let (lines, _, damage) = list(&files, false).expect("damaged bytes are no error");
         let is_told = damage != Damage::default();
         if name == LogFile::Urls {
             assert!(lines.iter().all(|line| truth.contains(line)), "seed {seed}");

@@ -73,12 +73,12 @@ fn written(shards: u16) -> Files {
             let shard = partition(shards).home_of(&format!("www.site{site}.test"));
             let log = &mut logs[usize::from(shard)];
             if page == 9 {
-                log.set_aside(Found { via: via(site, page).as_deref(), depth: 9, url: &url(site, page) });
+                log.set_aside(FoundUrl { via: via(site, page).as_deref(), depth: 9, url: &url(site, page) });
                 write(shard, log, &mut files);
                 continue;
             }
             let via = via(site, page);
-            let number = log.accept(Found { via: via.as_deref(), depth: page as u16, url: &url(site, page) });
+            let number = log.accept(FoundUrl { via: via.as_deref(), depth: page as u16, url: &url(site, page) });
             let end = |kind, place| End {
                 url: number,
                 kind,
@@ -109,7 +109,7 @@ fn written(shards: u16) -> Files {
     // For a URL that arrived, for one that was acknowledged but is missing, and for one that did not arrive.
     for (number, site, page) in [(1, 3, 0), (2, 4, 77), (3, 5, 78)] {
         let mut urls = UrlBatch::new();
-        urls.push_found(Found { via: via(site, page).as_deref(), depth: 2, url: &url(site, page) });
+        urls.push_found(FoundUrl { via: via(site, page).as_deref(), depth: 2, url: &url(site, page) });
         logs[0].send(1, number, &urls);
         write(0, &mut logs[0], &mut files);
         if number == 2 {

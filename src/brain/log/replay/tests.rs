@@ -47,13 +47,13 @@ fn via(number: u64) -> Option<&'static str> {
 fn written() -> Files {
     let (mut log, mut files) = (Log::new(OWNER, 3, 0), Files::new());
     for number in 0..10 {
-        let found = Found { via: via(number), depth: number as u16, url: &format!("http://a.test/{number}") };
+        let found = FoundUrl { via: via(number), depth: number as u16, url: &format!("http://a.test/{number}") };
         assert_eq!(log.accept(found), number);
         if number % 2 == 0 {
             log.end(end(number, 0, 100 * number));
         }
         let mut urls = UrlBatch::new();
-        urls.push_found(Found { via: via(number), depth: 0, url: "http://b.test/" });
+        urls.push_found(FoundUrl { via: via(number), depth: 0, url: "http://b.test/" });
         log.send(2, number + 1, &urls);
         write(&mut log, &mut files);
     }
@@ -139,7 +139,7 @@ fn who_answered_is_known_from_how_urls_ended() {
         None,
     ];
     for (url, kind) in (0..).zip(kinds) {
-        log.accept(Found::unlinked(0, &format!("http://a.test/{url}")));
+        log.accept(FoundUrl::unlinked(0, &format!("http://a.test/{url}")));
         if let Some((kind, _)) = kind {
             log.end(End { kind, place: None, ..end(url, 0, 0) });
         }
@@ -164,7 +164,7 @@ fn what_failed_is_opened_again_if_that_is_wanted() {
     let (mut log, mut files) = (Log::new(OWNER, 3, 0), Files::new());
     let failed = |url, failure| End { kind: EndKind::Failed(failure), place: None, ..end(url, 0, 0) };
     for url in 0..5 {
-        log.accept(Found::unlinked(0, &format!("http://a.test/{url}")));
+        log.accept(FoundUrl::unlinked(0, &format!("http://a.test/{url}")));
     }
     // The last entry holds: 1 came in the end, and 2 failed in the end.
     log.end(failed(0, Failure::RobotsDenied));
@@ -200,7 +200,7 @@ fn files_of_others_are_refused() {
     let mut files = written();
     for owner in [Owner { shard: 2, ..OWNER }, Owner { crawl: 8, ..OWNER }] {
         let (mut log, mut others) = (Log::new(owner, 3, 0), Files::new());
-        log.accept(Found::unlinked(0, "http://c.test/"));
+        log.accept(FoundUrl::unlinked(0, "http://c.test/"));
         write(&mut log, &mut others);
         let mut mixed = files.clone();
         mixed.insert(LogFile::Urls, others[&LogFile::Urls].clone());
@@ -270,7 +270,7 @@ fn files_of_a_journal_that_were_mixed_up_are_refused() {
 fn numbers_of_segments_that_are_gone_are_known() {
     let (mut log, mut files) = (Log::new(OWNER, 3, 0), Files::new());
     for url in 0..2 {
-        log.accept(Found::unlinked(url as u16, &format!("http://a.test/{url}")));
+        log.accept(FoundUrl::unlinked(url as u16, &format!("http://a.test/{url}")));
         log.end(end(url, 7, 100));
     }
     write(&mut log, &mut files);
@@ -309,7 +309,7 @@ fn damage_is_told_in_urls_and_never_wrong() {
             10_000..10_990 => bytes.truncate(rng.below(length) as usize),
             _ => drop(files.remove(&name)),
         }
-        let (urls, batches, found) = read(&files, 1_000).expect("damaged bytes are nobody's");
+        let (urls, batches, found) = read(&files, 1_000).expect("damaged bytes are no error");
         for (number, is_over) in &urls {
             assert!(truth[number] || !is_over, "seed {seed}: {number} is over and was not");
         }

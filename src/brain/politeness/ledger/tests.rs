@@ -11,8 +11,8 @@ fn at(millis: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(millis)
 }
 
-fn v4(number: u64) -> Key {
-    Key::Ipv4(Ipv4Addr::from_bits(number as u32))
+fn v4(number: u64) -> ClaimKey {
+    ClaimKey::Ipv4(Ipv4Addr::from_bits(number as u32))
 }
 
 #[test]
@@ -57,10 +57,10 @@ fn rests_that_are_told_of_hold_for_the_longest() {
 /// A key that shares a bucket slows no victim; kinds are apart; a full bucket makes newcomers wait and forgets
 /// nothing.
 #[test]
-fn strangers_take_nobodys_turn() {
+fn other_keys_take_no_turn_of_a_key() {
     let ledger = Ledger::new(WAYS);
     assert_eq!(ledger.buckets.len(), 1, "all share it");
-    let others = [Key::Ipv6Net(0), Key::Group(0), v4(1), v4(2), v4(3), v4(4), v4(5)];
+    let others = [ClaimKey::Ipv6Net(0), ClaimKey::Group(0), v4(1), v4(2), v4(3), v4(4), v4(5)];
     for (index, key) in (0..).zip(others.into_iter().chain([v4(0)])) {
         assert_eq!(ledger.claim(key, at(1), at(1_000)), Ok(()), "{key:?}");
         ledger.release(key, at(1_000), at(100 + index));
@@ -70,7 +70,7 @@ fn strangers_take_nobodys_turn() {
     // The entry that was free for longest goes, and nothing else.
     assert_eq!(ledger.claim(v4(6), at(106), at(1_000)), Ok(()));
     assert_eq!(ledger.claim(v4(5), at(105), at(1_000)), Err(Some(at(106))));
-    assert_eq!(ledger.claim(Key::Ipv6Net(0), at(106), at(1_000)), Ok(()), "in the place of the next one");
+    assert_eq!(ledger.claim(ClaimKey::Ipv6Net(0), at(106), at(1_000)), Ok(()), "in the place of the next one");
     for key in others.into_iter().skip(2).chain([v4(0)]) {
         assert_eq!(ledger.claim(key, at(200), at(1_000)), Ok(()), "{key:?}");
     }
@@ -80,37 +80,37 @@ fn strangers_take_nobodys_turn() {
 /// An attacker who knows where keys fall can fill a victim's bucket; under a secret the same addresses fall anywhere.
 #[test]
 #[cfg_attr(miri, ignore = "a search")]
-fn chosen_addresses_slow_nobody() {
+fn chosen_addresses_slow_no_other() {
     const ENTRIES: usize = 1 << 16;
     let victim = v4(0xc000_0201);
-    let under_attack = |chosen: &[Key], ledger: Ledger| {
+    let under_attack = |chosen: &[ClaimKey], ledger: Ledger| {
         for key in chosen {
             let _ = ledger.claim(*key, at(1), at(60_000));
         }
         ledger.claim(victim, at(2), at(60_000))
     };
     let known = Ledger::new(ENTRIES);
-    let place = |key: Key| {
+    let place = |key: ClaimKey| {
         let (number, kind) = key.parts();
         known.bucket(number, kind).as_ptr()
     };
-    let chosen: Vec<Key> =
+    let chosen: Vec<ClaimKey> =
         (0..).map(v4).filter(|key| *key != victim && place(*key) == place(victim)).take(WAYS).collect();
     assert_eq!(under_attack(&chosen, Ledger::new(ENTRIES)), Err(None), "this is an attack");
     assert_eq!(under_attack(&chosen, Ledger::new(ENTRIES).keyed([1, 2])), Ok(()));
     // What collided with the victim when places were the last bits of an unkeyed hash of the address.
     let slot = |addr: u32| xxhash_rust::xxh3::xxh3_64(&addr.to_be_bytes()) & ((1 << 20) - 1);
-    let met: Vec<Key> =
+    let met: Vec<ClaimKey> =
         (0..).filter(|addr| slot(*addr) == slot(0xc000_0201)).take(3).map(|addr| v4(addr.into())).collect();
     assert_eq!(under_attack(&met, Ledger::new(1 << 20)), Ok(()));
 }
 
 /// The obviously correct model.
 #[derive(Default)]
-struct Twin(HashMap<Key, (Instant, bool)>);
+struct Twin(HashMap<ClaimKey, (Instant, bool)>);
 
 impl Twin {
-    fn claim(&mut self, key: Key, now: Instant, hold_until: Instant) -> Result<(), Option<Instant>> {
+    fn claim(&mut self, key: ClaimKey, now: Instant, hold_until: Instant) -> Result<(), Option<Instant>> {
         match self.0.get(&key) {
             Some((until, is_held)) if *until > now => Err((!is_held).then_some(*until)),
             _ => {
@@ -121,11 +121,11 @@ impl Twin {
     }
 
     /// The result that `claim` would give.
-    fn look(&self, key: Key, now: Instant) -> Result<(), Option<Instant>> {
+    fn look(&self, key: ClaimKey, now: Instant) -> Result<(), Option<Instant>> {
         Twin(self.0.clone()).claim(key, now, Instant::NEVER)
     }
 
-    fn release(&mut self, key: Key, hold_until: Instant, free_from: Instant) {
+    fn release(&mut self, key: ClaimKey, hold_until: Instant, free_from: Instant) {
         if self.0.get(&key) == Some(&(hold_until, true)) {
             self.0.insert(key, (free_from, false));
         }
@@ -146,7 +146,7 @@ fn says_what_a_map_says() {
         for _ in 0..500 {
             now = now + Duration::from_millis(rng.below(20));
             let number = rng.below(5);
-            let key = [v4(number), Key::Ipv6Net(number), Key::Group(number)][rng.index(3)];
+            let key = [v4(number), ClaimKey::Ipv6Net(number), ClaimKey::Group(number)][rng.index(3)];
             if rng.percent(60) {
                 let hold_until = now + Duration::from_millis(1 + rng.below(300));
                 let is_full = twin.busy(now) >= WAYS;
@@ -154,7 +154,7 @@ fn says_what_a_map_says() {
                 if said == Ok(()) || right.is_err() {
                     assert_eq!(said, right, "seed {rng_seed}: {key:?} at {now:?}");
                 } else {
-                    assert!(is_full, "seed {rng_seed}: {key:?} waits at {now:?} for nobody");
+                    assert!(is_full, "seed {rng_seed}: {key:?} waits at {now:?} for no other");
                     fulls += 1;
                 }
                 if said.is_ok() {
@@ -192,7 +192,7 @@ fn threads_never_hold_one_key_together() {
                 for _ in 0..steps {
                     let now = Instant::from_nanos(clock.fetch_add(16, SeqCst));
                     let key = rng.index(KEYS);
-                    let addr = Key::Ipv6Net(key as u64);
+                    let addr = ClaimKey::Ipv6Net(key as u64);
                     let hold_until = now + Duration::from_secs(1);
                     if ledger.claim(addr, now, hold_until).is_ok() {
                         assert!(!inside[key].swap(true, SeqCst), "two hold it");
@@ -217,6 +217,6 @@ fn threads_never_hold_one_key_together() {
     // Nothing is left behind: each entry is available again.
     let end = Instant::from_nanos(clock.load(SeqCst)) + Duration::from_secs(1);
     for key in 100..100 + WAYS as u64 {
-        assert_eq!(ledger.claim(Key::Group(key), end, Instant::NEVER), Ok(()));
+        assert_eq!(ledger.claim(ClaimKey::Group(key), end, Instant::NEVER), Ok(()));
     }
 }

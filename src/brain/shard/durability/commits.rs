@@ -19,7 +19,7 @@ use ringcrawl_base::time::{Duration, Instant};
 pub(super) struct Commits {
     interval: Duration,
     to_device: bool,
-    step: Step,
+    step: CommitStage,
     /// When the oldest event occurred that no commit holds.
     since: Option<Instant>,
     /// When the commit should begin, if it holds an event that does not wait.
@@ -31,7 +31,7 @@ pub(super) struct Commits {
 
 /// How far a commit is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Step {
+pub(super) enum CommitStage {
     /// No commit is in flight.
     None,
     /// Facts are on their way to the device.
@@ -47,7 +47,7 @@ impl Commits {
         Commits {
             interval,
             to_device,
-            step: Step::None,
+            step: CommitStage::None,
             since: None,
             hurried: None,
             no_hurry_before: Instant::ZERO,
@@ -73,21 +73,21 @@ impl Commits {
         }
         self.since = None;
         self.received = received;
-        self.sync(Step::Facts)
+        self.sync(CommitStage::Facts)
     }
 
     /// The commit goes on to this step, which this operation ends.
-    pub(super) fn sync(&mut self, step: Step) -> DiskOp {
+    pub(super) fn sync(&mut self, step: CommitStage) -> DiskOp {
         self.step = step;
         DiskOp::Sync { to_device: self.to_device }
     }
 
     /// The commit in flight is on the device.
     pub(super) fn end(&mut self) {
-        self.step = Step::None;
+        self.step = CommitStage::None;
     }
 
-    pub(super) fn step(&self) -> Step {
+    pub(super) fn step(&self) -> CommitStage {
         self.step
     }
 
@@ -98,12 +98,12 @@ impl Commits {
 
     /// Whether every event is on the device, to the extent that the configuration asks for it.
     pub(super) fn is_done(&self) -> bool {
-        self.step == Step::None && self.since.is_none()
+        self.step == CommitStage::None && self.since.is_none()
     }
 
     /// When the next commit begins, if one does without another event.
     pub(super) fn next_due(&self) -> Option<Instant> {
-        let since = self.since.filter(|_| self.step == Step::None)?;
+        let since = self.since.filter(|_| self.step == CommitStage::None)?;
         Some((since + self.interval).min(self.hurried.unwrap_or(Instant::NEVER)))
     }
 }

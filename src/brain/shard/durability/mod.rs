@@ -14,16 +14,16 @@ use crate::frontier::{EndedUnfetched, Rest};
 use crate::hops::Hops;
 use crate::job::FetchJob;
 use crate::log::{End, EndKind, HostNote, Log, RecordPlace, Reopened, Replayed};
-use crate::outcome::{Outcome, Wall};
+use crate::outcome::{Interstitial, Outcome};
 use crate::page::Page;
 use crate::spool::Spool;
 use crate::stats::Totals;
-use commits::{Commits, Step};
+use commits::{CommitStage, Commits};
 use ringcrawl_base::stage::{self, Stage};
 use ringcrawl_base::time::{Duration, Instant, UnixTime, WallClock};
 use ringcrawl_base::{Failure, RecentHashes};
 use ringcrawl_config::{Config, RecordKinds};
-use ringcrawl_url::{Found, Url};
+use ringcrawl_url::{FoundUrl, Url};
 use ringcrawl_warc::{self as warc, Note, Placed, Records, Segments, StoreError};
 use vias::Vias;
 
@@ -117,7 +117,7 @@ impl Durability {
     }
 
     /// A URL is accepted; returns its number.
-    pub(super) fn accept(&mut self, now: Instant, found: Found<'_>) -> u64 {
+    pub(super) fn accept(&mut self, now: Instant, found: FoundUrl<'_>) -> u64 {
         let number = {
             let _stage = stage::enter(Stage::Journal);
             self.commits.note(now);
@@ -128,7 +128,7 @@ impl Durability {
     }
 
     /// A URL finds no room, or left the scope and is listed.
-    pub(super) fn set_aside(&mut self, now: Instant, found: Found<'_>) {
+    pub(super) fn set_aside(&mut self, now: Instant, found: FoundUrl<'_>) {
         let _stage = stage::enter(Stage::Journal);
         self.log.set_aside(found);
         self.commits.note(now);
@@ -183,7 +183,7 @@ impl Durability {
             kind,
             tries: job.attempt.saturating_add(1),
             is_duplicate: stored.is_duplicate,
-            is_challenge: fetched.is_some_and(|fetched| fetched.wall == Some(Wall::Challenge)),
+            is_challenge: fetched.is_some_and(|fetched| fetched.interstitial == Some(Interstitial::Challenge)),
             cut: fetched.and_then(|fetched| fetched.truncated),
             seconds: clock.seconds(now),
             place: stored.place,
@@ -377,8 +377,8 @@ impl Durability {
     /// Every operation issued before a sync is done, and is on the device if the sync asked for that.
     pub(super) fn synced(&mut self, now: Instant, lanes: &mut Lanes, effects: &mut EffectQueue) {
         match self.commits.step() {
-            Step::None => panic!("a sync ended that was not requested"),
-            Step::Facts => {
+            CommitStage::None => panic!("a sync ended that was not requested"),
+            CommitStage::Facts => {
                 self.log.confirm_facts();
                 lanes.note_durable(now, self.commits.received());
                 let mut has_ends = false;
@@ -386,9 +386,9 @@ impl Durability {
                     effects.disk(DiskOp::Append(append));
                     has_ends = true;
                 }
-                if has_ends { effects.disk(self.commits.sync(Step::Ends)) } else { self.commits.end() }
+                if has_ends { effects.disk(self.commits.sync(CommitStage::Ends)) } else { self.commits.end() }
             }
-            Step::Ends => {
+            CommitStage::Ends => {
                 self.log.confirm_ends();
                 self.commits.end();
             }

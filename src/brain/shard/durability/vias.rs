@@ -1,11 +1,11 @@
 //! Which pages linked to the waiting URLs, for the records of these.
 //!
 //! Decides: queues hold no extra byte for this. The URLs that a page links to get consecutive numbers, so its URL is
-//! kept once for that row of numbers, apart from the queues. Rows lie one after another in chunks of [`CHUNK_BYTES`];
+//! kept once for that run of numbers, apart from the queues. Runs lie one after another in chunks of [`CHUNK_BYTES`];
 //! a chunk is freed when all URLs that it covers are done.
-//! A row as bytes, with numbers as in `log`: the gap between its first number and the row before it, the number of
+//! A run as bytes, with numbers as in `log`: the gap between its first number and the run before it, the number of
 //! its URLs, length and text of the page.
-//! Invariants: rows come in the order of numbers and do not overlap.
+//! Invariants: runs come in the order of numbers and do not overlap.
 //! Limits: a sixteenth of what queues may hold. Beyond that the oldest chunks are dropped, and records of their URLs
 //! name no page. The log names it for all.
 
@@ -17,15 +17,15 @@ use crate::log::number;
 #[derive(Debug)]
 pub(in crate::shard) struct Vias {
     chunks: VecDeque<Chunk>,
-    /// The last row, which may grow.
-    open: Row,
+    /// The last run, which may grow.
+    open: ViaRun,
     bytes: usize,
     bytes_max: usize,
 }
 
 /// URLs with consecutive numbers, and the page that links to them.
 #[derive(Debug, Default)]
-struct Row {
+struct ViaRun {
     first: u64,
     count: u64,
     page: String,
@@ -34,17 +34,17 @@ struct Row {
 #[derive(Debug, Default)]
 struct Chunk {
     first: u64,
-    /// The number after its last row.
+    /// The number after its last run.
     next: u64,
-    /// URLs of its rows that are not done.
+    /// URLs of its runs that are not done.
     left: u64,
-    rows: Vec<u8>,
+    runs: Vec<u8>,
 }
 
 impl Vias {
     /// Empty, with room for `bytes_max` bytes; 0: nothing is kept.
     pub fn new(bytes_max: usize) -> Vias {
-        Vias { chunks: VecDeque::new(), open: Row::default(), bytes: 0, bytes_max }
+        Vias { chunks: VecDeque::new(), open: ViaRun::default(), bytes: 0, bytes_max }
     }
 
     /// The URL of this number, which is higher than all before, is linked to by `page`. Text that does not fit in a
@@ -88,7 +88,7 @@ impl Vias {
         }
         chunk.left -= 1;
         if chunk.left == 0 {
-            self.bytes -= std::mem::take(&mut chunk.rows).len();
+            self.bytes -= std::mem::take(&mut chunk.runs).len();
         }
         while self.chunks.front().is_some_and(|chunk| chunk.left == 0) {
             self.forget_first();
@@ -100,36 +100,36 @@ impl Vias {
         self.bytes as u64
     }
 
-    /// The chunk in which a row of this number would be.
+    /// The chunk in which a run of this number would be.
     fn chunk_of(&self, number: u64) -> Option<usize> {
         self.chunks.partition_point(|chunk| chunk.first <= number).checked_sub(1)
     }
 
-    /// The open row is complete; the next one begins empty.
+    /// The open run is complete; the next one begins empty.
     fn close(&mut self) {
-        let mut row = std::mem::take(&mut self.open);
-        if row.count > 0 {
-            self.keep(&row);
+        let mut run = std::mem::take(&mut self.open);
+        if run.count > 0 {
+            self.keep(&run);
         }
-        row.count = 0;
-        row.page.clear();
-        self.open = row;
+        run.count = 0;
+        run.page.clear();
+        self.open = run;
     }
 
-    fn keep(&mut self, row: &Row) {
-        if self.chunks.back().is_none_or(|chunk| chunk.rows.len() >= CHUNK_BYTES || chunk.left == 0) {
-            self.chunks.back_mut().into_iter().for_each(|chunk| chunk.rows.shrink_to_fit());
-            self.chunks.push_back(Chunk { first: row.first, next: row.first, ..Chunk::default() });
+    fn keep(&mut self, run: &ViaRun) {
+        if self.chunks.back().is_none_or(|chunk| chunk.runs.len() >= CHUNK_BYTES || chunk.left == 0) {
+            self.chunks.back_mut().into_iter().for_each(|chunk| chunk.runs.shrink_to_fit());
+            self.chunks.push_back(Chunk { first: run.first, next: run.first, ..Chunk::default() });
             self.bytes += size_of::<Chunk>();
         }
         if let Some(chunk) = self.chunks.back_mut() {
-            let before = chunk.rows.len();
-            number::put(&mut chunk.rows, row.first - chunk.next);
-            number::put(&mut chunk.rows, row.count);
-            number::put(&mut chunk.rows, row.page.len() as u64);
-            chunk.rows.extend_from_slice(row.page.as_bytes());
-            (chunk.next, chunk.left) = (row.first + row.count, chunk.left + row.count);
-            self.bytes += chunk.rows.len() - before;
+            let before = chunk.runs.len();
+            number::put(&mut chunk.runs, run.first - chunk.next);
+            number::put(&mut chunk.runs, run.count);
+            number::put(&mut chunk.runs, run.page.len() as u64);
+            chunk.runs.extend_from_slice(run.page.as_bytes());
+            (chunk.next, chunk.left) = (run.first + run.count, chunk.left + run.count);
+            self.bytes += chunk.runs.len() - before;
         }
         while self.bytes > self.bytes_max && !self.chunks.is_empty() {
             self.forget_first();
@@ -138,12 +138,12 @@ impl Vias {
 
     fn forget_first(&mut self) {
         if let Some(chunk) = self.chunks.pop_front() {
-            self.bytes -= chunk.rows.len() + size_of::<Chunk>();
+            self.bytes -= chunk.runs.len() + size_of::<Chunk>();
         }
     }
 }
 
-impl Row {
+impl ViaRun {
     fn holds(&self, number: u64) -> bool {
         (self.first..self.first + self.count).contains(&number)
     }
@@ -151,12 +151,12 @@ impl Row {
 
 impl Chunk {
     fn page_of(&self, number: u64) -> Option<&[u8]> {
-        let (mut rows, mut next) = (&*self.rows, self.first);
-        while !rows.is_empty() {
-            let first = next + number::take(&mut rows)?;
-            next = first + number::take(&mut rows)?;
-            let length = number::take(&mut rows)?;
-            let page = number::take_bytes(&mut rows, length)?;
+        let (mut runs, mut next) = (&*self.runs, self.first);
+        while !runs.is_empty() {
+            let first = next + number::take(&mut runs)?;
+            next = first + number::take(&mut runs)?;
+            let length = number::take(&mut runs)?;
+            let page = number::take_bytes(&mut runs, length)?;
             if number < next {
                 return (number >= first).then_some(page);
             }
@@ -165,7 +165,7 @@ impl Chunk {
     }
 }
 
-/// Rows are searched from the front: a chunk has some thirty.
+/// Runs are searched from the front: a chunk has some thirty.
 const CHUNK_BYTES: usize = 2_048;
 
 #[cfg(test)]
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
     use ringcrawl_base::Rng;
 
-    /// Rows of all lengths, with gaps, done in any order; each URL has the page that it was noted with until it is
+    /// Runs of all lengths, with gaps, done in any order; each URL has the page that it was noted with until it is
     /// done.
     #[test]
     fn agrees_with_a_map() {

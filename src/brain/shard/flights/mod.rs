@@ -28,14 +28,14 @@ use crate::stats::Totals;
 use crate::transaction::Transaction;
 use crate::waits::{Wait, Waits};
 use allowance::Allowance;
-pub(super) use network::{FetchResult, Network, Verdict};
+pub(super) use network::{Disposition, FetchResult, Network};
 use readings::Readings;
 use ringcrawl_base::IntMap;
 use ringcrawl_base::grouped;
 use ringcrawl_base::time::{Duration, Instant, UnixTime};
 use ringcrawl_http::Decoder;
 use ringcrawl_url::{SiteKey, Url};
-use ringcrawl_warc::Names;
+use ringcrawl_warc::CaptureIds;
 
 use super::effect_queue::EffectQueue;
 use super::{Effect, Phase, Setup};
@@ -246,7 +246,7 @@ impl Flights {
         now: Instant,
         (job, transaction): (FetchJob, Box<Transaction>),
         site: SiteKey,
-        names: Names,
+        names: CaptureIds,
     ) -> Effect {
         self.readings.begin(now, job.id, site);
         Effect::Read(self.reader.reading(job, transaction, names))

@@ -101,7 +101,7 @@ struct HeldEnd {
 
 /// What happens to a job that ended.
 #[derive(Debug)]
-pub(in crate::shard) enum Verdict {
+pub(in crate::shard) enum Disposition {
     /// Its result counts.
     Counts(Rc<FetchJob>, FetchResult),
     /// It is tried again as if it had not been tried: an outage explains its result.
@@ -340,15 +340,15 @@ impl Network {
         (job, began): (Rc<FetchJob>, Instant),
         result: FetchResult,
         frontier: &mut Frontier,
-    ) -> Verdict {
+    ) -> Disposition {
         let blame = self.blame(phase, job.kind, began, &result);
         self.note_site(&job, began, &result, blame);
         match blame {
             Blame::Counts => {
                 self.count(&job, &result);
-                Verdict::Counts(job, result)
+                Disposition::Counts(job, result)
             }
-            Blame::Outage => Verdict::Undone(job, result),
+            Blame::Outage => Disposition::Undone(job, result),
             Blame::Open => {
                 let is_of_names = job.kind == JobKind::Resolve;
                 let bytes = self.held_free_bytes + held_bytes(&job);
@@ -367,7 +367,7 @@ impl Network {
                 let held = if is_of_names { &mut self.held_names } else { &mut self.held };
                 self.held_jobs.insert(job.id);
                 held.push_back(HeldEnd { ended: now, job, result, is_free });
-                Verdict::Held
+                Disposition::Held
             }
         }
     }

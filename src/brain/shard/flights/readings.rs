@@ -110,7 +110,7 @@ impl Readings {
     /// It was read.
     pub fn end(&mut self, now: Instant, job: u64) {
         let Some(begun) = self.begun.iter().position(|begun| begun.job == job) else {
-            panic!("a response was read that nobody gave out")
+            panic!("a response was read that was not given out")
         };
         let Begun { since, site, .. } = self.begun.remove(begun);
         let took = now.since(since.max(self.last_ended));

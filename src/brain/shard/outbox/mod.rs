@@ -27,7 +27,7 @@ use ringcrawl_base::RecentHashes;
 use ringcrawl_base::stage::{self, Stage};
 use ringcrawl_base::time::Instant;
 use ringcrawl_config::ExchangeMode;
-use ringcrawl_url::{Found, Url};
+use ringcrawl_url::{FoundUrl, Url};
 
 use super::Setup;
 
@@ -83,7 +83,7 @@ impl Outbox {
         &mut self,
         now: Instant,
         owner: u16,
-        found: Found<'_>,
+        found: FoundUrl<'_>,
         fingerprint: u64,
         spool: &mut Spool,
         stats: &mut Totals,

@@ -57,7 +57,7 @@ fn what_a_host_asked_for_holds_though_the_clock_is_set() {
 }
 
 #[test]
-fn a_rest_that_no_host_was_met_for_is_noted_anew() {
+fn a_rest_that_no_host_was_met_for_is_noted_again() {
     let mut first = rig(Logs::new(), 10_000, |_| ());
     let robots = first.fetches.remove(0);
     first.shard.handle(at(10), response(&robots, 429, "Retry-After: 1800\r\n", ""));

@@ -52,13 +52,13 @@ fn wanted(rig: &mut Rig) -> Vec<LongResponse> {
     while let Some(effect) = rig.shard.poll(LATER) {
         match effect {
             Effect::Read(reading) => readings.push(*reading),
-            Effect::Train(training) => panic!("nobody wants {training:?}"),
+            Effect::Train(training) => panic!("no test wants {training:?}"),
             Effect::Disk(op) => {
                 let end = rig.disk(op);
                 rig.shard.handle(LATER, Input::Disk(end));
             }
             Effect::Send(message) => rig.sent.push(message.bytes),
-            Effect::Fetch(_) | Effect::Hurry(_) | Effect::Ask(_) | Effect::Note(_) => {}
+            Effect::Fetch(_) | Effect::CutShort(_) | Effect::Ask(_) | Effect::Note(_) => {}
             Effect::End(result) => rig.end = Some(result),
         }
     }

@@ -6,7 +6,7 @@ use super::*;
 use crate::boot::manifest::FORMAT;
 use ringcrawl_base::{Rng, TempFolder};
 use ringcrawl_brain::log::{Log, Owner};
-use ringcrawl_url::Found;
+use ringcrawl_url::FoundUrl;
 
 fn manifest(shards: u16) -> Manifest {
     Manifest {
@@ -33,7 +33,7 @@ fn begin(root: &Path) {
         make_shard(&dir).unwrap();
         let mut log = Log::new(Owner { crawl: manifest(3).crawl_number(), shard }, 3, 0);
         for number in 0..10 {
-            log.accept(Found::unlinked(0, &format!("http://site{number}.of{shard}.test/")));
+            log.accept(FoundUrl::unlinked(0, &format!("http://site{number}.of{shard}.test/")));
         }
         let append = log.take_append(true).unwrap();
         fs::write(dir.join("urls"), append.bytes).unwrap();
@@ -207,7 +207,7 @@ fn sites_move_with_their_urls_and_stay_moved() {
                 .iter()
                 .filter(|_| shard == 0)
                 .flat_map(|site| [format!("http://{site}/"), format!("http://www.{site}/x")]);
-            urls.for_each(|url| assert!(log.accept(Found::unlinked(0, &url)) < 80));
+            urls.for_each(|url| assert!(log.accept(FoundUrl::unlinked(0, &url)) < 80));
             let bytes = log.take_append(true).map_or(Vec::new(), |append| append.bytes);
             fs::write(dir.join("urls"), bytes).unwrap();
         }

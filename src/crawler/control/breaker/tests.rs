@@ -92,7 +92,7 @@ fn name_servers_that_are_silent_from_the_start_are_an_outage_and_one_that_answer
 }
 
 #[test]
-fn a_name_that_nobody_answers_for_counts_where_a_server_does() {
+fn a_name_without_an_answer_counts_where_a_server_answers() {
     let mut bed = Bed::new(|_| ());
     bed.reports[1].dns_failed = 3;
     bed.look(4_400, &[]);

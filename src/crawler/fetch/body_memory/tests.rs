@@ -122,13 +122,13 @@ fn those_who_hold_a_little_each_are_cut_many_at_once() {
         turn().await;
         {
             let mut account = memory.shared.account.borrow_mut();
-            assert_eq!(account.rows[0].waiting.len(), 100);
-            account.rows[0].has_moved = false;
+            assert_eq!(account.queues[0].waiting.len(), 100);
+            account.queues[0].has_moved = false;
             account.cut_where_nothing_moves(ring::now());
-            let cut = account.held.iter().filter(|held| held.state == State::Cut).count();
+            let cut = account.held.iter().filter(|held| held.state == BodyState::Cut).count();
             assert!((15..=21).contains(&cut), "an eighth of all, and no more: {cut}");
         }
-        let is_cut = |hold: &BodyHold| memory.shared.account.borrow().held[hold.place()].state == State::Cut;
+        let is_cut = |hold: &BodyHold| memory.shared.account.borrow().held[hold.place()].state == BodyState::Cut;
         let (cut, rest): (Vec<_>, Vec<_>) = holders.into_iter().partition(is_cut);
         drop(cut);
         // They ask again, and go to the end of the queue.
@@ -139,7 +139,7 @@ fn those_who_hold_a_little_each_are_cut_many_at_once() {
         for task in tasks {
             assert!(task.await.expect("a task"));
         }
-        let cut = memory.shared.account.borrow().held.iter().filter(|held| held.state == State::Cut).count();
+        let cut = memory.shared.account.borrow().held.iter().filter(|held| held.state == BodyState::Cut).count();
         assert_eq!(cut, 0, "one round was enough for a hundred");
         assert!(again.await.expect("a task"));
         drop(rest);
@@ -156,14 +156,14 @@ fn a_cut_body_does_not_count_as_movement() {
         turn().await;
         {
             let mut account = memory.shared.account.borrow_mut();
-            account.rows[0].has_moved = false;
+            account.queues[0].has_moved = false;
             account.cut_where_nothing_moves(ring::now());
-            assert!(account.held.iter().any(|held| held.state == State::Cut));
+            assert!(account.held.iter().any(|held| held.state == BodyState::Cut));
         }
         first.settle(0);
         {
             let account = memory.shared.account.borrow();
-            assert_eq!((account.cut_bytes, account.rows[0].has_moved), (500, false));
+            assert_eq!((account.cut_bytes, account.queues[0].has_moved), (500, false));
         }
         drop((first, second));
         assert!(waiting.await.expect("a task"));
@@ -171,7 +171,7 @@ fn a_cut_body_does_not_count_as_movement() {
 }
 /// A stranger holds the quarter for small fetches, drips, and closes one now and then, so that something moves.
 #[test]
-fn who_closes_one_now_and_then_holds_nobody_up() {
+fn who_closes_one_now_and_then_holds_up_no_other() {
     Runtime::new(8).expect("io_uring").block_on(async {
         let memory = BodyMemory::new(16 << 20);
         let holders: Vec<_> = (0..157).map(|_| memory.hold(false)).collect();
@@ -181,9 +181,9 @@ fn who_closes_one_now_and_then_holds_nobody_up() {
         turn().await;
         let cut = |now: Instant| {
             let mut account = memory.shared.account.borrow_mut();
-            account.rows[SMALL].has_moved = true;
+            account.queues[SMALL].has_moved = true;
             account.cut_where_nothing_moves(now);
-            account.held.iter().filter(|held| held.state == State::Cut).count()
+            account.held.iter().filter(|held| held.state == BodyState::Cut).count()
         };
         let begun = ring::now();
         assert_eq!(cut(begun), 0, "it has just come");
@@ -210,10 +210,10 @@ fn slow_sites_have_half_of_all_and_cut_none_but_their_own() {
         turn().await;
         {
             let mut account = memory.shared.account.borrow_mut();
-            account.rows[SLOW].has_moved = false;
+            account.queues[SLOW].has_moved = false;
             account.cut_where_nothing_moves(ring::now());
             let cut: Vec<bool> =
-                account.held.iter().filter(|held| held.state == State::Cut).map(|held| held.is_slow).collect();
+                account.held.iter().filter(|held| held.state == BodyState::Cut).map(|held| held.is_slow).collect();
             assert_eq!(cut, [true]);
         }
         drop(slow);

@@ -181,7 +181,7 @@ fn silence_is_waited_for_three_times_and_no_longer_than_the_timeout() {
 
 /// As a forwarder without an upstream that has one address in a file of its own.
 #[test]
-fn a_family_that_nobody_tells_of_does_not_hide_the_other() {
+fn a_family_without_an_answer_does_not_hide_the_other() {
     let (addr, asked) = server(|mut message, of, record_type| match (of, record_type) {
         ("nx.test.", RecordType::AAAA) => {
             message.add_authority(soa(900, 600));

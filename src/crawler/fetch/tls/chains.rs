@@ -26,7 +26,7 @@ use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, RootCertStore};
 
 use super::second_chance::SecondChance;
-use super::validity::{Names, Validity};
+use super::validity::{CertificateNames, Validity};
 
 type Digest = [u8; digest::SHA256_OUTPUT_LEN];
 
@@ -133,12 +133,12 @@ fn lock<V>(chains: &Mutex<SecondChance<Digest, V>>) -> MutexGuard<'_, SecondChan
 /// How many steps verification may take by the names alone, counted up to one more than [`STEPS_MAX`]: no certificate
 /// occurs twice on a path, and one whose names cannot be read is on none.
 fn steps(end_entity: &[u8], intermediates: &[CertificateDer<'_>]) -> usize {
-    let names: Vec<_> = intermediates.iter().filter_map(|certificate| Names::of(certificate)).collect();
-    Names::of(end_entity).map_or(0, |end| steps_from(end, &names, 0, 0))
+    let names: Vec<_> = intermediates.iter().filter_map(|certificate| CertificateNames::of(certificate)).collect();
+    CertificateNames::of(end_entity).map_or(0, |end| steps_from(end, &names, 0, 0))
 }
 
 /// The steps plus those from the certificate `from`; `used` has a bit for each certificate on the path to it.
-fn steps_from(from: Names<'_>, all: &[Names<'_>], used: u32, mut steps: usize) -> usize {
+fn steps_from(from: CertificateNames<'_>, all: &[CertificateNames<'_>], used: u32, mut steps: usize) -> usize {
     for (index, next) in all.iter().enumerate() {
         let bit = 1 << index;
         if steps > STEPS_MAX {

@@ -53,7 +53,7 @@ impl Link {
         self.inner.wants_write()
     }
 
-    /// Whether the peer has sent so much besides content that the connection should not be used again.
+    /// Whether the peer has sent so much other than content that the connection should not be used again.
     pub(in crate::fetch) fn is_worn(&self) -> bool {
         self.meter.is_worn()
     }

@@ -7,7 +7,7 @@
 //! time of that moment, at the price of a digest.
 //! Invariants: the handshake's signature is verified under both policies: the server holds the key. Where that is
 //! impossible, it is recorded. Roots, chains and sessions belong to one client, which has one policy.
-//! Limits: no revocation check; what a server may send besides content (`meter`).
+//! Limits: no revocation check; what a server may send other than content (`meter`).
 
 mod chains;
 mod failure;

@@ -15,7 +15,7 @@ use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
 use super::validity::{Der, INTEGER, SEQUENCE, public_key};
 
 /// How a key can be used.
-enum Key<'a> {
+enum ServerKey<'a> {
     /// rustls' algorithms can use it to check signatures.
     Known { algorithm: &'a [u8], bits: &'a [u8] },
     /// Unusable, for this reason.
@@ -26,21 +26,21 @@ enum Key<'a> {
 const RSA_BITS_MIN: usize = 2_048;
 const RSA_BITS_MAX: usize = 8_192;
 
-impl<'a> Key<'a> {
-    fn of(certificate: &'a [u8], algorithms: &WebPkiSupportedAlgorithms) -> Key<'a> {
+impl<'a> ServerKey<'a> {
+    fn of(certificate: &'a [u8], algorithms: &WebPkiSupportedAlgorithms) -> ServerKey<'a> {
         let Some((algorithm, bits)) = public_key(certificate) else {
-            return Key::Unfit("it has no readable key".to_owned());
+            return ServerKey::Unfit("it has no readable key".to_owned());
         };
         if algorithm == alg_id::RSA_ENCRYPTION.as_ref() {
             return match rsa_bits(bits) {
-                Some(RSA_BITS_MIN..=RSA_BITS_MAX) => Key::Known { algorithm, bits },
-                Some(count) => Key::Unfit(format!("its RSA key has {count} bits")),
-                None => Key::Unfit("its RSA key could not be read".to_owned()),
+                Some(RSA_BITS_MIN..=RSA_BITS_MAX) => ServerKey::Known { algorithm, bits },
+                Some(count) => ServerKey::Unfit(format!("its RSA key has {count} bits")),
+                None => ServerKey::Unfit("its RSA key could not be read".to_owned()),
             };
         }
         match algorithms.all.iter().any(|known| known.public_key_alg_id().as_ref() == algorithm) {
-            true => Key::Known { algorithm, bits },
-            false => Key::Unfit("its key type is not supported".to_owned()),
+            true => ServerKey::Known { algorithm, bits },
+            false => ServerKey::Unfit("its key type is not supported".to_owned()),
         }
     }
 }
@@ -60,8 +60,8 @@ pub(super) fn check(
     is_tls13: bool,
     algorithms: &WebPkiSupportedAlgorithms,
 ) -> Result<(), Error> {
-    let is_right = match Key::of(certificate, algorithms) {
-        Key::Known { algorithm, bits } => {
+    let is_right = match ServerKey::of(certificate, algorithms) {
+        ServerKey::Known { algorithm, bits } => {
             let of_scheme = |(scheme, _): &&(SignatureScheme, _)| *scheme == signed.scheme;
             let candidates = algorithms.mapping.iter().find(of_scheme).map_or(&[][..], |(_, candidates)| candidates);
             // In TLS 1.3 a scheme names its curve (RFC 8446 section 4.2.3).
@@ -69,16 +69,16 @@ pub(super) fn check(
             let mut of_key = candidates.filter(|candidate| candidate.public_key_alg_id().as_ref() == algorithm);
             of_key.any(|candidate| candidate.verify_signature(bits, message, signed.signature()).is_ok())
         }
-        Key::Unfit(_) => true,
+        ServerKey::Unfit(_) => true,
     };
     if is_right { Ok(()) } else { Err(CertificateError::BadSignature.into()) }
 }
 
 /// What is wrong with the key of a certificate, and whether the handshake's signature could not be checked for it.
 pub(super) fn fault(certificate: &[u8], algorithms: &WebPkiSupportedAlgorithms) -> Option<String> {
-    match Key::of(certificate, algorithms) {
-        Key::Known { .. } => None,
-        Key::Unfit(why) => Some(format!("the handshake's signature was not checked with the certificate: {why}")),
+    match ServerKey::of(certificate, algorithms) {
+        ServerKey::Known { .. } => None,
+        ServerKey::Unfit(why) => Some(format!("the handshake's signature was not checked with the certificate: {why}")),
     }
 }
 

@@ -315,7 +315,7 @@ fn what_is_wrong_is_recorded_every_time() {
 }
 
 #[test]
-fn nobody_is_taken_for_good_who_lacks_the_key() {
+fn no_server_without_the_key_is_taken_for_good() {
     let root = root();
     let (certificate, _) = leaf(&["www.example.test"], (now() - 86_400, now() + 86_400), &root);
     let key = rcgen::KeyPair::generate().expect("key");

@@ -36,18 +36,18 @@ impl Validity {
 
 /// The names in a certificate, in DER.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Names<'a> {
+pub(super) struct CertificateNames<'a> {
     pub(super) issuer: &'a [u8],
     pub(super) subject: &'a [u8],
 }
 
-impl<'a> Names<'a> {
+impl<'a> CertificateNames<'a> {
     /// The names of a certificate in DER.
-    pub(super) fn of(certificate: &'a [u8]) -> Option<Names<'a>> {
+    pub(super) fn of(certificate: &'a [u8]) -> Option<CertificateNames<'a>> {
         let mut signed = signed_fields(certificate)?;
         let issuer = signed.content(SEQUENCE)?;
         signed.content(SEQUENCE)?;
-        Some(Names { issuer, subject: signed.content(SEQUENCE)? })
+        Some(CertificateNames { issuer, subject: signed.content(SEQUENCE)? })
     }
 }
 

@@ -8,7 +8,7 @@ use ringcrawl_brain::log::{
     journal_entries,
 };
 use ringcrawl_brain::trouble::{HostHealth, Trouble};
-use ringcrawl_url::{Found, Url, UrlBatch};
+use ringcrawl_url::{FoundUrl, Url, UrlBatch};
 
 /// A file in pieces gives the same blocks as in one, and every byte is accounted for.
 pub fn log(data: &[u8]) {
@@ -94,8 +94,8 @@ pub fn log_seeds() -> Vec<Vec<u8>> {
     let mut log = Log::new(Owner { crawl: 7, shard: 1 }, 3, 0);
     let (mut urls, mut all_ends, mut journal) = (vec![6], vec![200], vec![0]);
     for number in 0..3 {
-        log.accept(Found::unlinked(0, &format!("http://a.test/{number}")));
-        log.set_aside(Found::unlinked(1, "http://b.test/"));
+        log.accept(FoundUrl::unlinked(0, &format!("http://a.test/{number}")));
+        log.set_aside(FoundUrl::unlinked(1, "http://b.test/"));
         log.send(2, number + 1, &batch(3));
         log.end(End { url: number, ..ends().ends[0] });
         while let Some(append) = log.take_append(true) {

@@ -126,7 +126,7 @@ fn what_waits_for_us_is_not_slow() {
 }
 
 #[test]
-fn neither_a_busy_shard_nor_a_port_where_nobody_listens_makes_a_site_slow() {
+fn neither_a_busy_shard_nor_a_closed_port_makes_a_site_slow() {
     let mut places = FetchSlots::new(4);
     let end = Instant::ZERO + Duration::from_secs(10);
     places.took(Instant::ZERO, 1, site(1));
@@ -134,13 +134,17 @@ fn neither_a_busy_shard_nor_a_port_where_nobody_listens_makes_a_site_slow() {
     assert!(places.is_slow(site(1)) && places.slow == 1);
     places.came(end, 1, Some(Duration::from_millis(100)));
     assert_eq!((places.is_fast(site(1)), places.slow, places.doubtful), (true, 0, 1));
-    assert_eq!([0; 2].map(|_| places.gave_back(end, 1)), [Some(Turn::Fast), None]);
+    assert_eq!([0; 2].map(|_| places.gave_back(end, 1)), [Some(FetchSpeed::Fast), None]);
     places.took(Instant::ZERO, 2, site(1));
     places.look(end);
     assert!(places.is_slow(site(1)));
-    places.came_to_nobody(end, 2);
+    places.got_no_response(end, 2);
     assert!(places.is_fast(site(1)));
-    assert_eq!(places.gave_back(end, 2), Some(Turn::Slow(Duration::from_secs(10))), "its turn was slow all the same");
+    assert_eq!(
+        places.gave_back(end, 2),
+        Some(FetchSpeed::Slow(Duration::from_secs(10))),
+        "its turn was slow all the same"
+    );
     assert_eq!((places.slow, places.doubtful), (0, 0));
     // One slow fetch among many is forgiven, two are not.
     for id in 10..30 {
@@ -157,7 +161,7 @@ fn neither_a_busy_shard_nor_a_port_where_nobody_listens_makes_a_site_slow() {
 
 /// One fetch drips, and another gets no connection: whichever ends first, the site's record has one slow fetch.
 #[test]
-fn a_fetch_that_found_nobody_changes_nothing_that_others_say() {
+fn a_fetch_that_found_no_server_changes_nothing_that_others_say() {
     let at = |secs| Instant::ZERO + Duration::from_secs(secs);
     for before in [0, 1, 30] {
         for is_first in [false, true] {
@@ -167,12 +171,12 @@ fn a_fetch_that_found_nobody_changes_nothing_that_others_say() {
                 places.gave_back(at(0), id);
             }
             let once = places.records.of(site(1)).slow();
-            let (drips, nobody) = if is_first { (1, 2) } else { (2, 1) };
+            let (drips, unanswered) = if is_first { (1, 2) } else { (2, 1) };
             (1..3).for_each(|id| places.took(at(0), id, site(1)));
             places.look(at(2));
             assert!(places.is_slow(site(1)));
-            places.came_to_nobody(at(10), nobody);
-            places.gave_back(at(10), nobody);
+            places.got_no_response(at(10), unanswered);
+            places.gave_back(at(10), unanswered);
             places.gave_back(at(60), drips);
             assert_eq!((places.records.of(site(1)), places.lasting_of.len()), (once, 0));
             // Fast fetches meanwhile count.
@@ -181,7 +185,7 @@ fn a_fetch_that_found_nobody_changes_nothing_that_others_say() {
             let honest = places.records.of(site(1));
             places.took(at(62), 4, site(1));
             places.gave_back(at(62), 4);
-            places.came_to_nobody(at(70), 3);
+            places.got_no_response(at(70), 3);
             places.gave_back(at(70), 3);
             assert_eq!(places.record(site(1)), honest.fast());
         }

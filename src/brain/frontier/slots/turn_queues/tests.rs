@@ -2,7 +2,7 @@
 
 use super::*;
 
-const ADDR: Key = Key::Ipv4(std::net::Ipv4Addr::new(192, 0, 2, 1));
+const ADDR: ClaimKey = ClaimKey::Ipv4(std::net::Ipv4Addr::new(192, 0, 2, 1));
 
 fn site(number: u32) -> SiteKey {
     SiteKey::of_host(7, &format!("s{number}.test"))
@@ -30,7 +30,7 @@ fn sites_have_turns_at_an_address() {
     let mut order = Vec::new();
     for look in 1..6 {
         let Call::Host(id) = queues.call(ADDR, [at(look), at(look), at(look + 1)], |_| true, |_| false) else {
-            panic!("nobody")
+            panic!("no host was called")
         };
         assert!(queues.may_look(at(0), ADDR, guest(id, site(0)), false));
         queues.had_turn(id);
@@ -46,11 +46,11 @@ fn sites_have_turns_at_an_address() {
 fn a_turn_is_kept_where_the_address_is_taken() {
     let mut queues = TurnQueues::default();
     assert!((0..3).filter(|id| queues.wait(ADDR, guest(*id, site(*id)), at(1))).eq([0]));
-    assert_eq!(queues.call(ADDR, [at(2), at(2), at(3)], |_| true, |_| false), Call::Nobody, "of a row that is gone");
+    assert_eq!(queues.call(ADDR, [at(2), at(2), at(3)], |_| true, |_| false), Call::NoHost, "of a row that is gone");
     assert_eq!(queues.call(ADDR, [at(1), at(1), at(2)], |_| true, |_| false), Call::Host(0));
     assert_eq!(queues.call(ADDR, [at(2), at(2), at(3)], |_| true, |_| false), Call::Later, "it has not shown up");
     assert!(queues.wait(ADDR, guest(0, site(0)), at(7)), "taken until then");
-    assert_eq!(queues.call(ADDR, [at(3), at(3), at(4)], |_| true, |_| false), Call::Nobody);
+    assert_eq!(queues.call(ADDR, [at(3), at(3), at(4)], |_| true, |_| false), Call::NoHost);
     assert_eq!(queues.call(ADDR, [at(7), at(7), at(8)], |_| true, |_| false), Call::Host(0));
     // Its name must be looked up: another host gets its turn, and it gets its own after that.
     queues.is_late(0);
@@ -65,7 +65,7 @@ fn a_turn_is_kept_where_the_address_is_taken() {
     queues.had_turn(0);
     assert_eq!(queues.call(ADDR, [at(10), at(10), at(11)], |_| true, |_| false), Call::Host(1));
     queues.had_turn(1);
-    assert_eq!(queues.call(ADDR, [at(11), at(11), at(12)], |_| true, |_| false), Call::Nobody);
+    assert_eq!(queues.call(ADDR, [at(11), at(11), at(12)], |_| true, |_| false), Call::NoHost);
     assert!(
         queues.may_look(at(0), ADDR, guest(5, site(5)), false) && queues.rows.is_empty() && queues.called.is_empty()
     );
@@ -75,7 +75,7 @@ fn a_turn_is_kept_where_the_address_is_taken() {
 #[test]
 fn a_row_goes_on_at_once_for_a_few_that_wait_elsewhere() {
     let mut queues = TurnQueues::default();
-    let of_site = Key::Site(site(0));
+    let of_site = ClaimKey::Site(site(0));
     (0..100).for_each(|id| assert_eq!(queues.wait(ADDR, guest(id, site(0)), at(1)), id == 0));
     let mut next = 0;
     for look in [at(1), at(10), at(20)] {
@@ -86,7 +86,7 @@ fn a_row_goes_on_at_once_for_a_few_that_wait_elsewhere() {
         for step in 0..100 {
             let now = look + Duration::from_nanos(step);
             let Call::Host(id) = queues.call(ADDR, [now, noted, later], |_| true, |_| false) else {
-                panic!("nobody at {now:?}")
+                panic!("no host was called at {now:?}")
             };
             assert_eq!(id, next, "in turn");
             (next, calls) = (next + 1, calls + 1);
@@ -111,7 +111,7 @@ fn a_row_does_not_go_on_at_once_for_a_name() {
     (0..3).for_each(|id| assert_eq!(queues.wait(ADDR, guest(id, site(id)), at(1)), id == 0));
     assert_eq!(queues.call(ADDR, [at(1), at(1), at(5)], |_| true, |_| false), Call::Host(0));
     queues.looks_up(0);
-    assert_eq!(queues.call(ADDR, [at(1), at(1), at(5)], |_| true, |_| false), Call::Nobody);
+    assert_eq!(queues.call(ADDR, [at(1), at(1), at(5)], |_| true, |_| false), Call::NoHost);
     assert_eq!(queues.call(ADDR, [at(5), at(5), at(9)], |_| true, |_| false), Call::Host(1));
 }
 
@@ -126,7 +126,7 @@ fn a_slow_turn_is_followed_by_a_rest() {
         queues.call(ADDR, [at(now), at(now), at(now + 10)], |_| true, |id| id == 0)
     };
     queues.slow_turn_ended(at(1_000), ADDR, slow, Duration::from_millis(1_000));
-    assert!(queues.may_look(at(1_000), ADDR, guest(0, slow), true), "nobody else is there");
+    assert!(queues.may_look(at(1_000), ADDR, guest(0, slow), true), "no other host waits");
     queues.wait(ADDR, guest(0, slow), at(1_010));
     queues.wait(ADDR, guest(1, fast), at(1_010));
     assert!(queues.is_wanted_by_another(ADDR, slow));
@@ -176,7 +176,9 @@ fn strangers_have_every_fourth_turn_of_a_rest() {
             let mut served = None;
             for look in 0..looks {
                 queues.rows.values_mut().for_each(|row| row.look_at = at(1));
-                let Call::Host(id) = queues.call(ADDR, [at(1); 3], |_| true, |_| false) else { panic!("nobody") };
+                let Call::Host(id) = queues.call(ADDR, [at(1); 3], |_| true, |_| false) else {
+                    panic!("no host was called")
+                };
                 if look + 1 == looks {
                     queues.had_turn(id);
                     served = Some(id);

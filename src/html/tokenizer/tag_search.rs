@@ -21,7 +21,7 @@ use super::is_space;
 
 /// A search from a position.
 #[derive(Clone, Copy)]
-pub(super) struct Look<'b, K> {
+pub(super) struct TagSearch<'b, K> {
     pub kernel: K,
     pub bytes: &'b [u8],
     /// A position in the data state.
@@ -29,7 +29,7 @@ pub(super) struct Look<'b, K> {
 }
 
 /// A `<` that may begin something wanted.
-pub(super) struct Found {
+pub(super) struct TagCandidate {
     pub at: usize,
     /// What it may begin: bits of names.
     pub names: u32,
@@ -49,10 +49,10 @@ struct Back<B> {
 /// How far ahead a block is prefetched: the processor's own prefetching stays within the current memory page.
 const AHEAD: usize = 4096;
 
-impl<K: Kernel> Look<'_, K> {
+impl<K: Kernel> TagSearch<'_, K> {
     /// The first `<` at or behind `from` that may begin something wanted.
     #[inline(always)]
-    pub fn find(self, wanted: &Wanted) -> Option<Found> {
+    pub fn find(self, wanted: &Wanted) -> Option<TagCandidate> {
         let (kernel, letters) = (self.kernel, wanted.letters());
         // Values in single quotes are rare, and so is the need to go back for a `'`; a `"` is mostly near.
         let mut singles = kernel.equal(kernel.load(&[0; BLOCK]), b'\'');
@@ -68,7 +68,7 @@ impl<K: Kernel> Look<'_, K> {
                     let names = wanted.names([window[place + 1], window[place + 2], window[place + 3]]);
                     if names != 0 {
                         let at = self.bytes.len() - rest.len() + place;
-                        return Some(Found { at, names, behind_single: kernel.any(singles) });
+                        return Some(TagCandidate { at, names, behind_single: kernel.any(singles) });
                     }
                     left &= left - 1;
                 }
@@ -77,12 +77,12 @@ impl<K: Kernel> Look<'_, K> {
         }
         let place = find_in_tail(rest, wanted)?;
         let names = names_at(rest, place, wanted);
-        Some(Found { at: self.bytes.len() - rest.len() + place, names, behind_single: true })
+        Some(TagCandidate { at: self.bytes.len() - rest.len() + place, names, behind_single: true })
     }
 
     /// Whether what `find` found is in the data state; true only if certain.
     #[inline(always)]
-    pub fn is_data(self, found: &Found) -> bool {
+    pub fn is_data(self, found: &TagCandidate) -> bool {
         let mut end = found.at;
         let mut in_text = true;
         // Whether the last quote of each kind has not been found yet.

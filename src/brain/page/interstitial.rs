@@ -1,25 +1,26 @@
-//! Walls: responses that are not a page, but say that this crawler is not let in.
+//! Interstitials: responses in place of a page that say that this crawler is not let in. Records, lists and JSON call
+//! them `wall`.
 //!
 //! Decides: 402 asks for payment (RFC 9110 section 15.5.3). A challenge asks the client to prove that it is a
 //! person's browser. It is recognized by the headers that its vendor sets, or by words that its script cannot do
-//! without. For a 2xx with only a vendor's headers the body is checked as well, because a page that merely mentions a
-//! wall is not one.
-//! Why told apart: a wall must not be taken for the page, and a crawler that meets one must slow down at all machines
+//! without. For a 2xx with only a vendor's headers the body is checked as well, because a page that merely mentions
+//! one is a page.
+//! Why: an interstitial must not be taken for the page, and a crawler that meets one must slow down at all machines
 //! of the operator.
-//! Limits: the first [`LOOKED_AT_BYTES`] of a body. A wall not described here is treated as a page, or as an error
-//! like others.
+//! Limits: the first [`LOOKED_AT_BYTES`] of a body. One not described here is treated as a page, or as an error like
+//! others.
 //! Leaves to others: what is done about it (`politeness`, `frontier`).
 
 use memchr::memmem;
 
-use crate::outcome::Wall;
+use crate::outcome::Interstitial;
 use ringcrawl_http::Headers;
 
-/// Whether a response of `status` with the content `body` is a wall.
-pub fn find(status: u16, headers: &Headers, body: &[u8]) -> Option<Wall> {
+/// Whether a response of `status` with the content `body` is an interstitial.
+pub fn find(status: u16, headers: &Headers, body: &[u8]) -> Option<Interstitial> {
     match status {
-        402 => Some(Wall::Payment),
-        200..=299 | 400..=599 => is_challenge(status, headers, body).then_some(Wall::Challenge),
+        402 => Some(Interstitial::Payment),
+        200..=299 | 400..=599 => is_challenge(status, headers, body).then_some(Interstitial::Challenge),
         _ => None,
     }
 }
@@ -102,27 +103,27 @@ mod tests {
     }
 
     #[test]
-    fn walls_are_known_by_their_marks() {
+    fn interstitials_are_known_by_their_marks() {
         for (status, lines, body, expected) in [
-            (402, "Crawler-Price: USD 0.01\r\n", "", Some(Wall::Payment)),
-            (403, "CF-Mitigated: challenge\r\n", "", Some(Wall::Challenge)),
-            (429, "X-Vercel-Mitigated: challenge\r\n", "", Some(Wall::Challenge)),
-            (202, "x-amzn-waf-action: challenge\r\n", "", Some(Wall::Challenge)),
-            (202, "SG-Captcha: challenge\r\n", "", Some(Wall::Challenge)),
-            (403, "X-DataDome: protected\r\n", "", Some(Wall::Challenge)),
+            (402, "Crawler-Price: USD 0.01\r\n", "", Some(Interstitial::Payment)),
+            (403, "CF-Mitigated: challenge\r\n", "", Some(Interstitial::Challenge)),
+            (429, "X-Vercel-Mitigated: challenge\r\n", "", Some(Interstitial::Challenge)),
+            (202, "x-amzn-waf-action: challenge\r\n", "", Some(Interstitial::Challenge)),
+            (202, "SG-Captcha: challenge\r\n", "", Some(Interstitial::Challenge)),
+            (403, "X-DataDome: protected\r\n", "", Some(Interstitial::Challenge)),
             (
                 503,
                 "",
                 "<title>Just a moment...</title><script src=/cdn-cgi/challenge-platform/h/b/orchestrate/chl_page/v1>",
-                Some(Wall::Challenge),
+                Some(Interstitial::Challenge),
             ),
-            (403, "", "<script>window._cf_chl_opt={cvId:'3'}</script>", Some(Wall::Challenge)),
-            (200, "X-Iinfo: 1-2\r\n", "<iframe src='/_Incapsula_Resource?x=1'>", Some(Wall::Challenge)),
+            (403, "", "<script>window._cf_chl_opt={cvId:'3'}</script>", Some(Interstitial::Challenge)),
+            (200, "X-Iinfo: 1-2\r\n", "<iframe src='/_Incapsula_Resource?x=1'>", Some(Interstitial::Challenge)),
             (
                 200,
                 "Set-Cookie: techaro.lol-anubis-cookie-verification=1\r\n",
                 "<script id=anubis_challenge>",
-                Some(Wall::Challenge),
+                Some(Interstitial::Challenge),
             ),
             // Cloudflare's detections, in an origin's own error.
             (

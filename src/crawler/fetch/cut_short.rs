@@ -12,7 +12,7 @@ use ringcrawl_ring::{Deadlines, Guard};
 
 /// Jobs in flight.
 #[derive(Default)]
-pub struct Hurries {
+pub struct CutShortJobs {
     jobs: RefCell<IntMap<Told>>,
 }
 
@@ -25,15 +25,15 @@ struct Told {
 
 /// A job is known until this is dropped.
 pub struct Entered<'a> {
-    hurries: &'a Hurries,
+    cut_short: &'a CutShortJobs,
     job: u64,
 }
 
-impl Hurries {
+impl CutShortJobs {
     /// The exchange of `job` begins.
     pub fn enter(&self, job: u64) -> Entered<'_> {
         self.jobs.borrow_mut().insert(job, Told::default());
-        Entered { hurries: self, job }
+        Entered { cut_short: self, job }
     }
 
     /// `job` waits under `guard`; its wait ends at once if it was already told to end.
@@ -55,7 +55,7 @@ impl Hurries {
     }
 
     /// Tells `job` to end.
-    pub fn hurry(&self, job: u64, deadlines: &Deadlines) {
+    pub fn cut_short(&self, job: u64, deadlines: &Deadlines) {
         if let Some(told) = self.jobs.borrow_mut().get_mut(&job) {
             told.is_told = true;
             told.slot.into_iter().for_each(|slot| deadlines.pass(slot));
@@ -65,7 +65,7 @@ impl Hurries {
 
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
-        self.hurries.jobs.borrow_mut().remove(&self.job);
+        self.cut_short.jobs.borrow_mut().remove(&self.job);
     }
 }
 
@@ -78,25 +78,25 @@ mod tests {
     #[test]
     fn who_is_told_before_it_waits_ends_when_it_begins_to() {
         Runtime::new(8).expect("io_uring").block_on(async {
-            let (hurries, deadlines) = (Hurries::default(), Deadlines::new());
+            let (cut_short, deadlines) = (CutShortJobs::default(), Deadlines::new());
             let socket = Socket::new([127, 0, 0, 1].into()).expect("a socket");
             for (is_told, is_late) in [(false, false), (true, false), (true, true)] {
-                let entered = hurries.enter(7);
+                let entered = cut_short.enter(7);
                 let guard = deadlines.guard(&socket, ring::now() + Duration::from_secs(60));
                 if is_told && !is_late {
-                    hurries.hurry(7, &deadlines);
+                    cut_short.cut_short(7, &deadlines);
                 }
-                hurries.begin(7, &guard, &deadlines);
+                cut_short.begin(7, &guard, &deadlines);
                 if is_late {
-                    hurries.hurry(7, &deadlines);
+                    cut_short.cut_short(7, &deadlines);
                 }
                 ring::sleep_until(ring::now() + Duration::from_millis(20)).await;
-                assert_eq!((guard.is_expired(), hurries.end(7)), (is_told, is_told));
+                assert_eq!((guard.is_expired(), cut_short.end(7)), (is_told, is_told));
                 drop(guard);
-                hurries.hurry(7, &deadlines);
+                cut_short.cut_short(7, &deadlines);
                 drop(entered);
-                hurries.hurry(7, &deadlines);
-                assert!(hurries.jobs.borrow().is_empty(), "nobody is in flight");
+                cut_short.cut_short(7, &deadlines);
+                assert!(cut_short.jobs.borrow().is_empty(), "none is in flight");
             }
         });
     }
