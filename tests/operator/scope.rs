@@ -132,7 +132,7 @@ fn a_list_that_lost_most_of_its_entries_needs_a_second_signal() {
     std::fs::write(&list, "").expect("a file");
     crawl.signal("USR1");
     let held = format!(
-        "scope: {list} has 0 entries and had 100; send the signal again to accept it, or set scope.halved = \"take\"\n"
+        "scope: {list} has 0 entries, before 100; send the signal again to accept it, or set scope.halved = \"take\"\n"
     );
     crawl.wait_for(&held);
     crawl.wait_for(": not reloaded; the previous files stay in effect\n");
