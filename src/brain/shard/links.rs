@@ -3,7 +3,7 @@
 //! A link's path: scope → owner (`intake`) → another shard's lane (`outbox`), or: seen before? (`intake`) → log
 //! (`durability`) → queue of its host (`frontier`).
 
-use super::Shard;
+use super::{Phase, Shard};
 use super::intake::{Admission, Link};
 use super::outbox::Delivery;
 use crate::backlinks::SiteLink;
@@ -107,7 +107,7 @@ impl Shard {
         }
     }
 
-    /// Takes in seeds as it does links, once the URLs of earlier runs are known. A seed that finds no room is not
+    /// Takes in some seeds as it does links, once the URLs of earlier runs are known. A seed that finds no room is not
     /// logged, because the next run gets it again.
     pub(super) fn sow(&mut self, now: Instant) {
         for seed in self.resumption.take_seeds() {
@@ -133,7 +133,14 @@ impl Shard {
                 Admission::Full => {}
             }
         }
-        self.resumption.reconsider_next(&mut self.durability.spool);
+        self.reconsider_next();
+    }
+
+    /// Reads back the next block of these, unless the run is to end: they are in the log for the next one.
+    pub(super) fn reconsider_next(&mut self) {
+        if self.phase == Phase::Run {
+            self.resumption.reconsider_next(&mut self.durability.spool);
+        }
     }
 
     /// The key and the bits of `Hops` of a found URL, if it is in scope and belongs to this shard.

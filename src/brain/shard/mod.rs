@@ -171,6 +171,9 @@ impl Shard {
         if self.effects.is_over() || self.is_replaying() {
             return self.effects.pop();
         }
+        if self.may_sow() {
+            self.sow(now);
+        }
         self.frontier.review(now);
         self.note_rests(now);
         if let Some(effect) = self.next_reading(now) {
@@ -218,9 +221,15 @@ impl Shard {
         let lookups = self.flights.lookups.next_due().filter(|_| self.phase < Phase::Close);
         let late = self.frontier.slots.fetch_slots.next_late().filter(|_| self.phase == Phase::Run);
         let is_reviewing = self.frontier.review.is_going_on() && self.phase < Phase::Close;
-        let cleared = (self.flights.network.has_cleared() || is_reviewing).then_some(Instant::ZERO);
+        let is_busy = self.flights.network.has_cleared() || is_reviewing || self.may_sow();
+        let cleared = is_busy.then_some(Instant::ZERO);
         let written = self.durability.next_due();
         [fetches, lookups, late, cleared, self.outbox.next_due(), written].into_iter().flatten().min()
+    }
+
+    /// Whether more seeds are taken in now. Those that still wait when the run ends are given to the next one.
+    fn may_sow(&self) -> bool {
+        self.phase == Phase::Run && self.resumption.holds_seeds() && !self.effects.is_disk_behind()
     }
 
     /// Whether messages from other shards are taken in now. Messages that the disk has no time for stay with their
@@ -250,7 +259,7 @@ impl Shard {
             Phase::Drain => self.flights.len() == 0 && is_drained,
             Phase::Abort | Phase::Close => is_drained,
         };
-        let is_resumed = !self.is_replaying() && !self.resumption.holds_seeds();
+        let is_resumed = !self.is_replaying() && (self.phase > Phase::Run || !self.resumption.holds_seeds());
         let (sent, received) = self.outbox.messages();
         ShardReport { quiet: nothing_to_do && is_resumed && self.effects.is_empty(), sent, received }
     }

@@ -52,7 +52,7 @@ impl Shard {
             self.frontier.set_clock(self.clock);
         }
         self.tell_outage(now, None);
-        self.resumption.reconsider_next(&mut self.durability.spool);
+        self.reconsider_next();
         self.sow(now);
     }
 

@@ -29,8 +29,8 @@ pub(super) struct Resumption {
     /// URLs in the logs whose sites have no entry in the table of owners, or belong to another shard there.
     unclaimed: u64,
     contradicted: u64,
-    /// Seeds that wait until it is resumed.
-    seeds: Vec<Url>,
+    /// Seeds that wait until it is resumed, and until the disk has those before them.
+    seeds: VecDeque<Url>,
     /// By the current clock, cooldowns in the log would last longer than intended: the clock was set back.
     has_longer_rests: bool,
     /// URLs in the spool for which it had no room.
@@ -57,7 +57,7 @@ impl Resumption {
             settles_at: None,
             unclaimed: 0,
             contradicted: 0,
-            seeds: Vec::new(),
+            seeds: VecDeque::new(),
             has_longer_rests: false,
             set_aside: VecDeque::new(),
             known: 0,
@@ -179,9 +179,10 @@ impl Resumption {
         self.seeds.extend(seeds);
     }
 
-    /// The seeds that need not wait any longer.
+    /// The next seeds that need not wait any longer: so many that what is written for them is bounded.
     pub(super) fn take_seeds(&mut self) -> Vec<Url> {
-        if self.is_under_way() { Vec::new() } else { std::mem::take(&mut self.seeds) }
+        let count = if self.is_under_way() { 0 } else { self.seeds.len().min(SEEDS_AT_ONCE) };
+        self.seeds.drain(..count).collect()
     }
 
     /// Whether seeds wait.
@@ -215,5 +216,7 @@ impl Resumption {
     }
 }
 
+/// Their text takes a megabyte or less, of which the disk has twice as much in flight.
+const SEEDS_AT_ONCE: usize = 4_096;
 /// Interval between two checks whether all shards have read their logs.
 const SETTLE_PAUSE: Duration = Duration::from_millis(5);

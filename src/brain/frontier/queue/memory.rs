@@ -61,9 +61,11 @@ impl UrlMemory {
         share.clamp(SHORT_TAIL_BYTES, LONG_TAIL_BYTES)
     }
 
-    /// The tail of a host has become worth spilling.
+    /// The tail of a host has become worth spilling. The search for shorter tails finds those that have no place here.
     pub fn note_long_tail(&mut self, id: HostId) {
-        self.long_tails.push_back(id);
+        if self.long_tails.len() < LONG_TAILS_MAX {
+            self.long_tails.push_back(id);
+        }
     }
 
     /// The next host whose tails may go to disk, in a table of this many slots, while memory is over its bound. One
@@ -90,5 +92,7 @@ impl UrlMemory {
 const REFERENCES_BYTES_MIN: u64 = 96 << 10;
 /// Tails may not grow longer than this before they are spilled.
 const LONG_TAIL_BYTES: usize = 16 * 1024;
+/// A crawl that never spills notes tails for weeks.
+const LONG_TAILS_MAX: usize = 1 << 16;
 /// Hosts looked at for short tails per offered URL.
 const SWEEP_HOSTS: usize = 64;

@@ -17,7 +17,7 @@
 use std::collections::VecDeque;
 use std::collections::hash_map::Entry;
 
-use super::speed_history::{Record, SpeedHistory};
+use super::speed_history::{FORGIVEN_AFTER, Record, SpeedHistory};
 use crate::frontier::settings::{SHARE_PLACES, TIMES_FREE};
 use crate::site_shares::SiteShares;
 use ringcrawl_base::IntMap;
@@ -128,6 +128,8 @@ impl FetchSlots {
         let is_cut_short = match self.record(site) {
             Record::Slow { .. } => false,
             Record::Unknown => is_crowded || awaited.is_some(),
+            // A fast robots.txt says little about what follows.
+            Record::Fast { count: ..FORGIVEN_AFTER, .. } => is_crowded || awaited.is_some(),
             Record::Fast { .. } => is_crowded || awaited == Some(Awaited::AsStranger),
         };
         if is_cut_short && self.is_way_fast() { deadline.min(CUT_SHORT_AFTER) } else { deadline }

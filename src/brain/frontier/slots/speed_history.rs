@@ -101,7 +101,7 @@ const ROW_SITES: usize = 4;
 /// A site that was slow more often still needs no more than 64 fast fetches.
 const RELAPSES_MAX: u8 = 6;
 /// Fast fetches after which a slow one is forgiven.
-const FORGIVEN_AFTER: u8 = 16;
+pub const FORGIVEN_AFTER: u8 = 16;
 /// Fast fetches after which a slow one does not raise the price: the highest price.
 const PAID_AFTER: u8 = 1 << RELAPSES_MAX;
 /// Fast fetches that make up for one relapse.

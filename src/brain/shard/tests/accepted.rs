@@ -133,6 +133,43 @@ fn what_was_accepted_stays_so_and_what_was_set_aside_is_noted_once() {
     assert_eq!(noted(&larger), (100, own.len() - 10));
 }
 
+/// A list of millions of seeds is not held twice: the disk gets those that were taken in before more are.
+#[test]
+fn seeds_are_taken_in_piece_by_piece() {
+    let mut rig = Rig::new(config(|_| {}), Logs::new());
+    let host = names(0).next().expect("a host");
+    let seeds = (0..10_000).map(|path| Url::parse(&format!("http://{host}/{path}")).expect("a URL")).collect();
+    rig.shard.handle(Instant::ZERO, Input::Command(Command::Seeds(seeds)));
+    assert_eq!(rig.counts().1, 4_096);
+    assert!(!rig.shard.report().quiet && rig.shard.next_due() == Some(Instant::ZERO));
+    rig.run(Instant::ZERO);
+    assert_eq!(rig.counts().1, 10_000);
+    assert!(!rig.shard.report().quiet, "a page is fetched");
+}
+
+/// A crawl that is to end does not look at millions of URLs again that were set aside.
+#[test]
+fn what_was_set_aside_waits_where_the_run_is_to_end() {
+    let mut first = Rig::new(config(|config| config.visited.urls_max = 20), Logs::new());
+    let host = names(0).next().expect("a host");
+    for number in 1..=50 {
+        let urls: Vec<String> = (0..10).map(|path| format!("http://{host}/{number}/{path}")).collect();
+        first.receive(number, &urls.iter().map(String::as_str).collect::<Vec<&str>>());
+        first.run(Instant::ZERO);
+    }
+    first.enter(Phase::Close);
+    for (phase, most) in [(Phase::Run, 500), (Phase::Drain, 10), (Phase::Abort, 10)] {
+        let mut resumed = Rig::reading(config(|_| {}), first.logs.clone());
+        resumed.enter(phase);
+        // The logs are not read at all where the crawl is aborted before.
+        assert!(resumed.counts().1 <= most && (phase > Phase::Run || resumed.counts().1 == most), "{phase:?}");
+        resumed.enter(Phase::Close);
+        assert_eq!(resumed.end, Some(Ok(())));
+        // The next run has all of them.
+        assert_eq!(Rig::new(config(|_| {}), resumed.logs).counts().1, 500);
+    }
+}
+
 /// Sites that are assigned to shards as they are found: a full shard gets no more of them. What it has set aside is
 /// its own when the crawl is resumed, even where no link crosses.
 #[test]

@@ -255,3 +255,16 @@ fn who_is_not_known_is_cut_short_only_where_others_are_fast() {
     });
     assert!(places.held.is_empty() && (places.slow, places.doubtful, places.free()) == (0, 0, 4));
 }
+
+/// A fast robots.txt does not buy a site a minute of its neighbours' time.
+#[test]
+fn while_others_wait_a_site_has_all_its_time_after_sixteen_fast_fetches() {
+    let mut places = FetchSlots::new(100);
+    for (count, deadline) in (1..=17).zip([[CUT_SHORT_AFTER; 15].as_slice(), &[DEADLINE; 2]].concat()) {
+        places.took(Instant::ZERO, count, site(1));
+        places.gave_back(Instant::ZERO, count);
+        assert_eq!(places.deadline(site(1), DEADLINE, Some(Awaited::AsKnown)), deadline, "{count}");
+        assert_eq!(places.deadline(site(1), DEADLINE, None), DEADLINE);
+    }
+    assert_eq!(places.deadline(site(1), DEADLINE, Some(Awaited::AsStranger)), CUT_SHORT_AFTER);
+}
