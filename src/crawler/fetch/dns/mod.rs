@@ -95,11 +95,16 @@ impl NameServers {
     fn look_again(&self, now: Instant) {
         let Some(file) = self.file.as_ref().filter(|_| self.next_look.get() <= now) else { return };
         self.next_look.set(now + LOOK_EVERY);
-        if let Ok(servers) = servers_of(file)
-            && servers.iter().map(name_of).ne(self.known.borrow().names.iter().cloned())
-            && let Ok(known) = Known::new(&self.dns, &servers)
-        {
-            *self.known.borrow_mut() = Rc::new(known);
+        let known = Rc::clone(&self.known.borrow());
+        let found = match servers_of(file) {
+            Ok(servers) if servers.iter().map(name_of).ne(known.names.iter().cloned()) => {
+                Known::new(&self.dns, &servers).ok()
+            }
+            Err(why_none) if known.names.is_empty() => Some(Known { why_none, ..Known::default() }),
+            _ => None,
+        };
+        if let Some(found) = found {
+            self.known.replace(Rc::new(found));
         }
     }
 
