@@ -5,10 +5,11 @@
 //! Leaves to others: when that is (`control`), what a shard does then (`shard`).
 
 use super::surroundings::Surroundings;
-use crate::control::{Breaker, Control, DiskFloor, NetworkView, Orders};
+use crate::control::{Breaker, Cause, Control, DiskFloor, NetworkView, Orders, Outage};
+use crate::fetch;
 use ringcrawl_base::time::{Duration, Instant};
 use ringcrawl_brain::shard::{NetworkReport, OutOfReach};
-use ringcrawl_config::Config;
+use ringcrawl_config::{Config, Dns};
 
 /// The watch of one run.
 #[derive(Debug)]
@@ -16,6 +17,7 @@ pub struct OutageWatch {
     breaker: Breaker,
     floor: DiskFloor,
     free_bytes_min: u64,
+    dns: Dns,
     surroundings: Surroundings,
     is_disk_full: bool,
     /// What was reported as out of reach in the present outage: it may change repeatedly.
@@ -31,6 +33,7 @@ impl OutageWatch {
             breaker: Breaker::new(config),
             floor: DiskFloor::new(config.store.free_bytes_min),
             free_bytes_min: config.store.free_bytes_min,
+            dns: config.dns.clone(),
             surroundings,
             is_disk_full: false,
             told: Vec::new(),
@@ -58,7 +61,7 @@ impl OutageWatch {
                 if !self.told.contains(&outage.out_of_reach) {
                     self.told.push(outage.out_of_reach);
                     let waits = if outage.out_of_reach == OutOfReach::All { ": fetching is paused" } else { "" };
-                    control.note(format!("{}{waits}", outage.describe(now)));
+                    control.note(format!("{}{waits}", self.describe(&outage, now)));
                 }
             }
             // If the outage had seemed to end, its end was already reported.
@@ -82,13 +85,13 @@ impl OutageWatch {
             }
         }
         let outage = self.breaker.outage().filter(|_| ruling.gives_up)?;
-        Some(format!("{}, and outage.wait_max has passed", outage.describe(now)))
+        Some(format!("{}, and outage.wait_max has passed", self.describe(&outage, now)))
     }
 
     /// What makes fetching wait now.
     pub fn waits_for(&self, now: Instant) -> Option<String> {
         match self.breaker.outage() {
-            Some(outage) => Some(outage.describe(now)),
+            Some(outage) => Some(self.describe(&outage, now)),
             None => self.is_disk_full.then(|| self.disk()),
         }
     }
@@ -96,6 +99,13 @@ impl OutageWatch {
     /// Outages so far, and their time.
     pub fn outages(&self, now: Instant) -> (u64, Duration) {
         self.breaker.outages(now)
+    }
+
+    /// The outage in words, with its reason if this machine knows no name server.
+    fn describe(&self, outage: &Outage, now: Instant) -> String {
+        let are_silent = matches!(outage.cause, Cause::NameServers { have_errors: false });
+        let why = if are_silent { fetch::no_name_server(&self.dns) } else { None };
+        outage.describe(now) + &why.map(|why| format!(" ({why})")).unwrap_or_default()
     }
 
     fn disk(&self) -> String {

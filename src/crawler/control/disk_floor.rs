@@ -16,10 +16,16 @@ impl DiskFloor {
         DiskFloor { free_bytes_min, is_full: false }
     }
 
+    /// Free space with which fetching resumes, for a floor of `free_bytes_min`.
+    pub fn resumes_at(free_bytes_min: u64) -> u64 {
+        free_bytes_min.saturating_add(free_bytes_min / 8)
+    }
+
     /// Whether fetching waits for space, with this many bytes free; `None`: unknown.
     pub fn look(&mut self, free_bytes: Option<u64>) -> bool {
         let Some(free_bytes) = free_bytes else { return self.is_full };
-        let wanted = if self.is_full { self.free_bytes_min + self.free_bytes_min / 8 } else { self.free_bytes_min };
+        let min = self.free_bytes_min;
+        let wanted = if self.is_full { DiskFloor::resumes_at(min) } else { min };
         self.is_full = free_bytes < wanted;
         self.is_full
     }

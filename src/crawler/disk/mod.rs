@@ -45,8 +45,18 @@ pub struct Disk {
 pub struct SegmentWays {
     /// Space reserved for a segment when it begins; unused space is released when it is closed.
     pub reserve_bytes: u64,
+    /// Free space that a reservation leaves to others: with less, the crawl would wait for space.
+    pub leave_bytes: u64,
     /// Data on the device is dropped from the page cache.
     pub is_uncached: bool,
+}
+
+impl SegmentWays {
+    /// Whether a segment may reserve its space where this much is free.
+    fn may_reserve(&self, free: u64) -> bool {
+        let wanted = self.reserve_bytes;
+        wanted <= free / RESERVE_PART && free - wanted >= self.leave_bytes
+    }
 }
 
 impl Disk {
@@ -310,17 +320,23 @@ impl Files {
     }
 
     /// Reserves space for a segment in advance, which only reduces its fragments. It does without where the file
-    /// system does not support that, and where it would be much of the free space: the crawl must not wait for space
-    /// that it holds itself.
+    /// system does not support that, and where little would be left: the crawl must not wait for space that it holds
+    /// itself.
     async fn reserve(&mut self, path: &Path, file: &File) {
         let free = path.parent().and_then(ring::free_bytes).unwrap_or(u64::MAX);
         let wanted = self.ways.reserve_bytes;
-        if wanted == 0 || wanted > free / RESERVE_PART {
+        if wanted == 0 || !self.ways.may_reserve(free) {
             return;
         }
         if let Err(error) = file.reserve(wanted).await {
             self.ways.reserve_bytes = 0;
             self.notes.push(format!("store.preallocate: {}: {error}; the run continues without it", path.display()));
+            return;
+        }
+        // Other shards may have reserved at the same time, each for itself with enough left.
+        if path.parent().and_then(ring::free_bytes).is_some_and(|free| free < self.ways.leave_bytes) {
+            // If that fails, closing the segment releases it.
+            let _ = file.truncate(0);
         }
     }
 

@@ -6,8 +6,8 @@ use super::*;
 use ringcrawl_base::TempFolder;
 
 /// Space on the disk and length of a segment of 1,000 bytes, open and closed, with the notes.
-fn segment(reserve_bytes: u64) -> ([(u64, u64); 2], Vec<String>) {
-    let ways = SegmentWays { reserve_bytes, is_uncached: false };
+fn segment(reserve_bytes: u64, leave_bytes: u64) -> ([(u64, u64); 2], Vec<String>) {
+    let ways = SegmentWays { reserve_bytes, leave_bytes, is_uncached: false };
     let folder = TempFolder::new("disk");
     let segments = folder.path().join("segments");
     std::fs::create_dir(&segments).expect("a folder");
@@ -41,7 +41,7 @@ fn cached(is_uncached: bool) -> (u64, Vec<String>) {
     std::fs::create_dir(&segments).expect("a folder");
     let notes = ring::Runtime::new(8).expect("io_uring").block_on(async {
         let (disk, done) = (Rc::new(Disk::default()), Rc::new(Signal::default()));
-        let ways = SegmentWays { reserve_bytes: 0, is_uncached };
+        let ways = SegmentWays { is_uncached, ..SegmentWays::default() };
         ring::spawn(Rc::clone(&disk).work(folder.path().to_owned(), ways, Rc::clone(&done)));
         let write = |offset| SegmentOp::Write { bytes: vec![7; 512 << 10], offset };
         for op in [
@@ -77,21 +77,56 @@ fn a_segment_leaves_the_page_cache_if_that_is_asked_for() {
     assert_eq!(cached(false), (256, Vec::new()));
     let (pages, notes) = cached(true);
     // Where it cannot, it reports that.
-    assert_eq!(pages == 0, notes.is_empty(), "{pages} {notes:?}");
+    let expected = if writes_uncached() { (true, 0) } else { (false, 1) };
+    assert_eq!((pages == 0, notes.len()), expected, "{pages} {notes:?}");
 }
 
 #[test]
 fn a_segment_has_its_space_in_advance_and_gives_back_the_rest() {
-    let ([open, closed], _) = segment(0);
+    let ([open, closed], _) = segment(0, 0);
     assert!(open.0 <= 16_384 && closed.0 <= 16_384 && (open.1, closed.1) == (1_000, 1_000));
-    let ([open, closed], notes) = segment(1 << 20);
+    let ([open, closed], notes) = segment(1 << 20, 0);
     assert_eq!((open.1, closed.1), (1_000, 1_000), "nothing is seen of it");
     assert!(closed.0 <= 16_384, "{closed:?}");
     // Where the file system cannot, it reports that.
-    assert_eq!(open.0 >= 1 << 20, notes.is_empty(), "{open:?} {notes:?}");
-    // More than may be reserved: the segment is written all the same.
-    let ([open, closed], notes) = segment(1 << 55);
-    assert!(open.0 <= 16_384 && closed.1 == 1_000 && notes.is_empty(), "{open:?} {notes:?}");
+    let expected = if reserves() { (true, 0) } else { (false, 1) };
+    assert_eq!((open.0 >= 1 << 20, notes.len()), expected, "{open:?} {notes:?}");
+    // More than may be reserved, or too little would be left: the segment is written all the same.
+    for (reserve_bytes, leave_bytes) in [(1 << 55, 0), (1 << 20, 1 << 60)] {
+        let ([open, closed], notes) = segment(reserve_bytes, leave_bytes);
+        assert!(open.0 <= 16_384 && closed.1 == 1_000 && notes.is_empty(), "{open:?} {notes:?}");
+    }
+}
+
+/// Whether the file system of the tests' folders reserves space, by another program: fallocate(1).
+fn reserves() -> bool {
+    let folder = TempFolder::new("fallocate");
+    let fallocate = std::process::Command::new("fallocate").args(["-n", "-l", "1M"]).arg(folder.at("a")).output();
+    fallocate.expect("fallocate").status.success()
+}
+
+/// Whether the file system of the tests' folders writes past the page cache, by one write of the ring alone.
+fn writes_uncached() -> bool {
+    let folder = TempFolder::new("uncached");
+    ring::Runtime::new(8).expect("io_uring").block_on(async {
+        let file = ring::File::create_new(&folder.path().join("a")).await.expect("a file");
+        match file.write_all_uncached_at(vec![7; 4_096], 0).await.0 {
+            Ok(()) => true,
+            Err(error) => {
+                assert_eq!(error.raw_os_error(), Some(libc::EOPNOTSUPP), "{error}");
+                false
+            }
+        }
+    })
+}
+
+#[test]
+fn a_reservation_leaves_what_the_crawl_may_not_use() {
+    let ways = SegmentWays { reserve_bytes: 100, leave_bytes: 900, is_uncached: false };
+    assert_eq!([799, 800, 999, 1_000].map(|free| ways.may_reserve(free)), [false, false, false, true]);
+    // An eighth of what is free, without a floor.
+    let ways = SegmentWays { leave_bytes: 0, ..ways };
+    assert_eq!([0, 799, 800].map(|free| ways.may_reserve(free)), [false, false, true]);
 }
 
 /// Where segments are short, others are always being closed.

@@ -51,7 +51,7 @@ use ringcrawl_ring::{BufferPool, Deadlines};
 
 pub use address::allowed;
 pub use dial::FURTHER_MAX;
-pub use dns::Resolver;
+pub use dns::{Resolver, no_name_server};
 pub use own_addresses::OwnAddresses;
 pub use tls::TlsClient;
 
@@ -230,7 +230,7 @@ impl Hands {
         allowed(addr, policy) && !(policy == PrivateAddresses::Deny && self.own_addresses.contains(addr))
     }
 
-    /// The number of name servers.
+    /// The number of name servers that may be queried.
     pub fn name_servers(&self) -> usize {
         self.name_servers.len()
     }

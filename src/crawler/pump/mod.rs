@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
 
-use crate::control::{Control, Orders, ShardHandle};
+use crate::control::{Control, DiskFloor, Orders, ShardHandle};
 use crate::disk::{self, Disk, SegmentWays};
 use crate::fault_injection;
 use crate::fetch::{BodyHold, Hands, OwnAddresses};
@@ -136,6 +136,7 @@ impl Pump {
         let (disk, signal, alarm) = (Rc::new(Disk::default()), Rc::new(Signal::default()), Rc::new(Alarm::default()));
         let ways = SegmentWays {
             reserve_bytes: config.store.preallocate.min(config.store.segment_bytes_max),
+            leave_bytes: DiskFloor::resumes_at(config.store.free_bytes_min),
             is_uncached: config.store.page_cache == PageCache::Drop,
         };
         ring::spawn(stage::during(Stage::Store, Rc::clone(&disk).work(dir, ways, Rc::clone(&signal))));

@@ -1,10 +1,13 @@
 //! Queries to name servers, on the shard's own thread: one question to one server, by hickory-resolver.
 //!
 //! Decides: only how a query is sent: one UDP packet, and TCP for an answer that does not fit (RFC 7766). Which
-//! server is queried, when, and what an answer means for a name is decided in [`ringcrawl_brain::names`].
+//! server is queried, when, and what an answer means for a name is decided in [`ringcrawl_brain::names`]. If
+//! `dns.servers` names none, they are those of /etc/resolv.conf. That file is read again while it names no server or
+//! one does not answer: a machine gets its servers only when its network is up, and others where it is moved to.
 //! Invariants: a query ends within its `wait`.
 //! Limits: if the server does not give the end of an alias, hickory follows it a few steps, and it fetches a long
-//! answer over TCP. Neither counts as a query of its own.
+//! answer over TCP. Neither counts as a query of its own. The number of servers is that of the start, at least one: of
+//! a longer list the first ones are queried, of a shorter one some twice.
 
 mod resolver;
 #[cfg(test)]
@@ -13,7 +16,10 @@ mod wire;
 
 pub use resolver::Resolver;
 
+use std::cell::{Cell, RefCell};
 use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts};
 use hickory_resolver::net::{DnsError, NetError, NoRecords};
@@ -22,7 +28,7 @@ use hickory_resolver::proto::rr::{Name, RData, RecordType};
 use hickory_resolver::system_conf;
 
 use super::HandsError;
-use ringcrawl_base::time::Duration;
+use ringcrawl_base::time::{Duration, Instant};
 use ringcrawl_brain::names::{ADDRS_MAX, DnsAnswer, DnsQuery, Family};
 use ringcrawl_config::Dns;
 use ringcrawl_ring as ring;
@@ -32,32 +38,106 @@ type Client = hickory_resolver::Resolver<Wire>;
 
 /// The name servers of one shard.
 pub(super) struct NameServers {
-    /// Two clients for each, without EDNS and with it; none if neither the configuration nor the system names a
-    /// server.
+    dns: Dns,
+    known: RefCell<Rc<Known>>,
+    /// Their number at the start, at least one: the brain's places.
+    places: usize,
+    /// The file that names them, if the configuration does not.
+    file: Option<PathBuf>,
+    /// When that may be read again.
+    next_look: Cell<Instant>,
+}
+
+/// The servers that are known now.
+#[derive(Default)]
+struct Known {
+    /// Two clients for each, without EDNS and with it.
     clients: Vec<[Client; 2]>,
     /// Their addresses, in words.
     names: Vec<String>,
+    /// Why there are none, if so.
+    why_none: String,
 }
 
 impl NameServers {
     pub(super) fn new(dns: &Dns) -> Result<NameServers, HandsError> {
-        let servers = servers(dns);
-        Ok(NameServers { clients: clients(dns, &servers)?, names: servers.iter().map(name_of).collect() })
+        NameServers::of(dns, Path::new(RESOLV_CONF))
     }
 
-    /// The number of servers.
+    /// Those of `dns`, or those that `file` names.
+    fn of(dns: &Dns, file: &Path) -> Result<NameServers, HandsError> {
+        let file = dns.servers.is_empty().then(|| file.to_owned());
+        let servers = match &file {
+            None => Ok(dns.servers.iter().map(|server| name_server(*server)).collect()),
+            Some(file) => servers_of(file),
+        };
+        let known = match servers {
+            Ok(servers) => Known::new(dns, &servers)?,
+            // A crawl of only literal addresses and `dns.hosts` needs no server.
+            Err(why_none) => Known { why_none, ..Known::default() },
+        };
+        Ok(NameServers {
+            dns: dns.clone(),
+            places: known.clients.len().max(1),
+            known: RefCell::new(Rc::new(known)),
+            file,
+            next_look: Cell::new(Instant::ZERO),
+        })
+    }
+
+    /// The number of servers that may be queried.
     pub(super) fn len(&self) -> usize {
-        self.clients.len()
+        self.places
+    }
+
+    /// Reads the servers again if they come from a file, at most once every [`LOOK_EVERY`]. Known ones stay while it
+    /// names none: it may be half written.
+    fn look_again(&self, now: Instant) {
+        let Some(file) = self.file.as_ref().filter(|_| self.next_look.get() <= now) else { return };
+        self.next_look.set(now + LOOK_EVERY);
+        let known = Rc::clone(&self.known.borrow());
+        let found = match servers_of(file) {
+            Ok(servers) if servers.iter().map(name_of).ne(known.names.iter().cloned()) => {
+                Known::new(&self.dns, &servers).ok()
+            }
+            Err(why_none) if known.names.is_empty() => Some(Known { why_none, ..Known::default() }),
+            _ => None,
+        };
+        if let Some(found) = found {
+            self.known.replace(Rc::new(found));
+        }
     }
 
     /// Queries the server that `query` names. The text says what arrived instead of an answer, and from where.
     pub(super) async fn ask(&self, query: &DnsQuery) -> (DnsAnswer, Option<String>) {
+        if self.known.borrow().clients.is_empty() {
+            self.look_again(ring::now());
+        }
+        let known = Rc::clone(&self.known.borrow());
+        let (answer, words) = known.ask(query).await;
+        if !answer.is_answer() {
+            // The next query goes to the servers that the file names by now.
+            self.look_again(ring::now());
+        }
+        (answer, words)
+    }
+}
+
+impl Known {
+    fn new(dns: &Dns, servers: &[NameServerConfig]) -> Result<Known, HandsError> {
+        let names = servers.iter().map(name_of).collect();
+        Ok(Known { clients: clients(dns, servers)?, names, why_none: String::new() })
+    }
+
+    async fn ask(&self, query: &DnsQuery) -> (DnsAnswer, Option<String>) {
         let record_type = match query.family {
             Family::V4 => RecordType::A,
             Family::V6 => RecordType::AAAA,
         };
-        let (Some([plain, edns]), Ok(mut name)) = (self.clients.get(query.server), Name::from_ascii(&query.name))
-        else {
+        let Some(place) = query.server.checked_rem(self.clients.len()) else {
+            return (DnsAnswer::Unreachable, Some(self.why_none.clone()));
+        };
+        let (Some([plain, edns]), Ok(mut name)) = (self.clients.get(place), Name::from_ascii(&query.name)) else {
             return (DnsAnswer::None(None), None);
         };
         let client = if query.with_edns { edns } else { plain };
@@ -68,10 +148,10 @@ impl NameServers {
             Ok(Ok(lookup)) => (addrs_of(lookup.answers()), None),
             Ok(Err(error)) => {
                 let answer = meaning(&error);
-                let words = (!answer.tells_of_name()).then(|| self.words(query.server, &error));
+                let words = (!answer.tells_of_name()).then(|| self.words(place, &error));
                 (answer, words)
             }
-            Err(_) => (DnsAnswer::Silent, Some(self.words(query.server, &NetError::Timeout))),
+            Err(_) => (DnsAnswer::Silent, Some(self.words(place, &NetError::Timeout))),
         }
     }
 
@@ -157,17 +237,22 @@ fn seconds(ttl: u32) -> Duration {
     Duration::from_secs(if ttl > i32::MAX as u32 { 0 } else { u64::from(ttl) })
 }
 
-/// The configured servers, or those of the system.
-fn servers(dns: &Dns) -> Vec<NameServerConfig> {
-    if !dns.servers.is_empty() {
-        return dns.servers.iter().map(|server| name_server(*server)).collect();
-    }
-    match system_conf::read_system_conf() {
-        Ok((config, _)) => config.name_servers().to_vec(),
-        // A crawl of only literal addresses and `dns.hosts` needs no server.
-        Err(_) => Vec::new(),
-    }
+/// Why there is no name server to query, if neither `dns` nor the system names one now.
+pub fn no_name_server(dns: &Dns) -> Option<String> {
+    if dns.servers.is_empty() { servers_of(Path::new(RESOLV_CONF)).err() } else { None }
 }
+
+/// The servers that a file like resolv.conf(5) names, or why there are none.
+fn servers_of(file: &Path) -> Result<Vec<NameServerConfig>, String> {
+    let bytes = std::fs::read(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let servers = system_conf::parse_resolv_conf(bytes).map(|(config, _)| config.name_servers().to_vec());
+    servers.ok().filter(|servers| !servers.is_empty()).ok_or_else(|| format!("{} names no server", file.display()))
+}
+
+/// Names the system's servers.
+const RESOLV_CONF: &str = "/etc/resolv.conf";
+/// How often that is read at most, after the start.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
 
 /// Clients for each server: which of them is queried, and how, is decided in [`ringcrawl_brain::names`].
 fn clients(dns: &Dns, servers: &[NameServerConfig]) -> Result<Vec<[Client; 2]>, HandsError> {

@@ -445,3 +445,48 @@ fn the_pace_holds_queries_back() {
         assert_eq!(asked.load(Ordering::SeqCst), 21);
     });
 }
+
+/// A machine gets its name servers when its network is up, which may be after the start of a crawl.
+#[test]
+fn servers_of_a_file_are_read_again_until_there_are_some_and_when_they_fail() {
+    let folder = ringcrawl_base::TempFolder::new("resolv");
+    let file = folder.path().join("resolv.conf");
+    let dns = Dns { servers: Vec::new(), ..Dns::default() };
+    let wait = Duration::from_millis(50);
+    let family = Family::V4;
+    let query = DnsQuery { lookup: 1, server: 0, name: "a.test".to_owned(), family, with_edns: false, wait };
+    Runtime::new(64).expect("io_uring").block_on(async {
+        let servers = NameServers::of(&dns, &file).expect("none are needed");
+        assert_eq!(servers.len(), 1, "one may come");
+        let (answer, words) = servers.ask(&query).await;
+        assert_eq!(answer, DnsAnswer::Unreachable, "a name is not told to have no address");
+        assert!(words.is_some_and(|words| words.starts_with(&format!("{}: ", file.display()))));
+        let known = || servers.known.borrow().names.clone();
+        std::fs::write(&file, "search test\n").expect("a file");
+        let none = NameServers::of(&dns, &file).expect("none are needed");
+        let (_, words) = none.ask(&query).await;
+        assert_eq!(words, Some(format!("{} names no server", file.display())));
+        // Not more often than that.
+        std::fs::write(&file, "nameserver 127.9.8.7\n").expect("a file");
+        let look = servers.next_look.get();
+        assert!(look > ring::now() && look <= ring::now() + LOOK_EVERY);
+        servers.ask(&query).await;
+        assert_eq!(known(), [""; 0]);
+        servers.look_again(look);
+        assert_eq!(known(), ["127.9.8.7:53"]);
+        // Nobody answers there: the next ones are tried. An empty file changes nothing.
+        for (text, expected) in [("nameserver 127.9.8.6\nnameserver ::1\n", "127.9.8.6:53"), ("", "127.9.8.6:53")] {
+            std::fs::write(&file, text).expect("a file");
+            servers.next_look.set(Instant::ZERO);
+            let (answer, _) = servers.ask(&query).await;
+            assert!(!answer.is_answer(), "{answer:?}");
+            assert_eq!(known()[0], expected);
+        }
+        assert_eq!(servers.len(), 1);
+        // Configured ones stay.
+        let dns = config(&[([127, 0, 0, 1], 9).into()], |_| {});
+        let configured = NameServers::of(&dns, &file).expect("one");
+        configured.look_again(look);
+        assert_eq!((configured.known.borrow().names.join(" "), no_name_server(&dns)), ("127.0.0.1:9".to_owned(), None));
+    });
+}
