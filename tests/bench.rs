@@ -234,7 +234,7 @@ fn the_cost_of_looking() {
         new: true,
         ask_again: Default::default(),
         round: None,
-        lock: None,
+        handed_on: Default::default(),
     };
     let mut crawl = Crawl::start(order).expect("a crawl");
     std::thread::sleep(Duration::from_secs(3));

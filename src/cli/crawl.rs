@@ -160,7 +160,7 @@ fn order(arguments: &CrawlArguments, kept: Option<Config>) -> Result<Order, Vec<
     }
     skipped.iter().for_each(|told| tell!("skipped: {told}"));
     let (dir, new) = (arguments.dir.clone(), arguments.new);
-    Ok(Order { config, seeds, dir, new, ask_again, round: None, lock: None })
+    Ok(Order { config, seeds, dir, new, ask_again, round: None, handed_on: Default::default() })
 }
 
 /// What is wrong with seeds. An error in a seed file names the option: the operator of a service, who named no file on
@@ -239,9 +239,6 @@ fn drive_round(
     let mut next_tick = begun;
     let mut phase = Phase::Run;
     while !crawl.poll(begun.elapsed(), wanted(interrupts)) {
-        if reloads.swap(0, Ordering::Relaxed) > 0 {
-            crawl.reload_scope();
-        }
         for note in crawl.control().take_notes().iter().filter(|_| !is_quiet) {
             progress.println(note);
         }
@@ -261,6 +258,10 @@ fn drive_round(
             next_tick = Instant::now() + TICK;
         }
         std::thread::sleep(POLL);
+        // Right before the poll that may object: a signal sent before the operator could read that is no confirmation.
+        if reloads.swap(0, Ordering::Relaxed) > 0 {
+            crawl.reload_scope();
+        }
     }
     let ended = crawl.ended();
     let elapsed = begun.elapsed();
@@ -302,11 +303,15 @@ fn trouble(control: &Control) -> Option<String> {
 /// Starts a round. A file that must be reread for it may be in the middle of an edit: that is reported, and the round
 /// waits.
 fn begin(order: Order, interrupts: &AtomicUsize) -> Result<Crawl, BootError> {
-    let tries = if order.round.is_some() { MENDING.as_secs() / RETRY.as_secs() } else { 0 };
-    let mut told = String::new();
-    for _ in 0..tries {
+    if order.round.is_none() {
+        return Crawl::start(order);
+    }
+    let (mut told, mut failed) = (String::new(), None);
+    loop {
         match Crawl::start(order.clone()) {
-            Err(BootError::Order(why)) if wanted(interrupts) == Phase::Run => {
+            Err(BootError::Order(_)) if wanted(interrupts) != Phase::Run => return Err(BootError::Stopped),
+            // A try may take seconds, so tries are not counted.
+            Err(BootError::Order(why)) if failed.get_or_insert_with(Instant::now).elapsed() < MENDING => {
                 if why != told {
                     why.lines().for_each(|line| tell!("ringcrawl: {line}"));
                     tell!("ringcrawl: the crawl waits at most {} minutes for this to recover", MENDING.as_secs() / 60);
@@ -314,11 +319,9 @@ fn begin(order: Order, interrupts: &AtomicUsize) -> Result<Crawl, BootError> {
                 }
                 std::thread::sleep(RETRY);
             }
-            Err(BootError::Order(_)) => return Err(BootError::Stopped),
-            started => return started,
+            ended => return ended,
         }
     }
-    Crawl::start(order)
 }
 
 /// The phase that this many interrupts ask for.
@@ -333,7 +336,7 @@ pub(super) fn wanted(interrupts: &AtomicUsize) -> Phase {
 /// Above this number of URLs the logs are not read at the end of a crawl: that would take more than some seconds.
 const CAUSES_URLS_MAX: u64 = 3_000_000;
 const POLL: Duration = Duration::from_millis(25);
-/// How long a later round waits for its files.
+/// How long a later round waits for its files after the first failed try.
 const MENDING: Duration = Duration::from_secs(600);
 const RETRY: Duration = Duration::from_secs(1);
 const TICK: Duration = Duration::from_millis(100);

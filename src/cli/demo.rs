@@ -89,7 +89,7 @@ fn demo(arguments: &Demo) -> Result<ExitCode, String> {
         new: true,
         ask_again: Default::default(),
         round: None,
-        lock: None,
+        handed_on: Default::default(),
     };
     let ended = crawl::drive(order, false).map_err(|error| error.to_string());
     let _ = std::fs::remove_file(&ca_file);

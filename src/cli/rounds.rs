@@ -85,11 +85,11 @@ pub fn next(before: RoundBefore) -> Option<Order> {
         None if end.fruitless.is_some() && !is_over => {
             let round = Some(Round { fruitless: end.fruitless, number: end.number, pages, elapsed });
             let (seeds, ask_again) = (Vec::new(), AskAgain::default());
-            return Some(Order { config, seeds, dir, new: false, ask_again, round, lock: end.lock });
+            return Some(Order { config, seeds, dir, new: false, ask_again, round, handed_on: end.handed_on });
         }
         // The round should continue, so its links are not listed yet.
         None if end.fruitless.is_some() && config.lists_external_links() => {
-            match boot::list_external_links(&dir, end.lock.clone()) {
+            match boot::list_external_links(&dir, end.handed_on.lock.clone()) {
                 Ok(links) => links,
                 Err(error) => {
                     tell!("ringcrawl: links that left the scope are not listed: {error}");
@@ -130,7 +130,7 @@ pub fn next(before: RoundBefore) -> Option<Order> {
         new: false,
         ask_again: AskAgain::default(),
         round: Some(Round { fruitless: None, number: end.number + 1, pages, elapsed }),
-        lock: end.lock,
+        handed_on: end.handed_on,
     })
 }
 
@@ -169,7 +169,7 @@ const STOPPED: &str = "stopped by signal";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ringcrawl_crawler::boot::ExternalLinks;
+    use ringcrawl_crawler::boot::{ExternalLinks, HandedOn};
     use ringcrawl_url::Url;
 
     fn order(rounds: u32, pages_max: u64) -> Order {
@@ -185,7 +185,7 @@ mod tests {
             new: true,
             ask_again: AskAgain::failed(true),
             round: None,
-            lock: None,
+            handed_on: HandedOn::default(),
         }
     }
 
@@ -205,7 +205,13 @@ mod tests {
             summary.pages_by_shard = vec![60, 40];
             Ok((
                 Ended { summary, failure: None },
-                Some(RoundEnd { fruitless: None, number, links: Some(links), note: None, lock: None }),
+                Some(RoundEnd {
+                    fruitless: None,
+                    number,
+                    links: Some(links),
+                    note: None,
+                    handed_on: HandedOn::default(),
+                }),
             ))
         });
         (driven, whole.expect("rounds").summary)
@@ -244,7 +250,13 @@ mod tests {
             };
             let mut summary = Summary { ended: ended.to_owned(), ..Summary::default() };
             summary.totals.pages = 100;
-            let end = RoundEnd { fruitless: (runs == 1).then_some(3), number: 1, links: None, note: None, lock: None };
+            let end = RoundEnd {
+                fruitless: (runs == 1).then_some(3),
+                number: 1,
+                links: None,
+                note: None,
+                handed_on: HandedOn::default(),
+            };
             Ok((Ended { summary, failure: None }, Some(end)))
         });
         let Ended { summary, failure } = whole.expect("a crawl");

@@ -93,17 +93,6 @@ pub enum OutOfReach {
     All,
 }
 
-impl OutOfReach {
-    /// From its number, as one thread writes it for another.
-    pub fn of(number: u8) -> OutOfReach {
-        match number {
-            0 => OutOfReach::Nothing,
-            1 => OutOfReach::Names,
-            _ => OutOfReach::All,
-        }
-    }
-}
-
 /// Until when the network is known to have worked: failures that ended by then count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Cleared {

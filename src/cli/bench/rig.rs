@@ -65,7 +65,7 @@ impl Run<'_> {
             new: true,
             ask_again: Default::default(),
             round: None,
-            lock: None,
+            handed_on: Default::default(),
         };
         boot::forget_rss_bytes_max();
         let rss_bytes_before = boot::rss_bytes();

@@ -38,7 +38,7 @@ pub use kept_config::kept_config;
 pub use kept_seeds::kept_seeds;
 pub use limits::{forget_rss_bytes_max, has_terminal, is_ignored, raise_file_limit, rss_bytes, rss_bytes_max, spawn};
 pub use manifest::{Manifest, read as read_manifest};
-pub use order::{BootError, Order, Round, RoundEnd};
+pub use order::{BootError, HandedOn, Order, Round, RoundEnd};
 pub use redistribution::is_unsettled;
 pub use ringcrawl_ring::cpu_time;
 pub use scope_files::ScopeFiles;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::dir_error::DirError;
 use super::dir_lock::DirLock;
 use super::external_links::ExternalLinks;
+use super::scope_files::ScopeFiles;
 use ringcrawl_base::time::Duration;
 use ringcrawl_brain::log::AskAgain;
 use ringcrawl_brain::seed::Seed;
@@ -25,8 +26,8 @@ pub struct Order {
     pub ask_again: AskAgain,
     /// A round after the first, which has these new seeds.
     pub round: Option<Round>,
-    /// The directory's lock, if the previous round has it.
-    pub lock: Option<DirLock>,
+    /// What the run before has left, if there was one in this process.
+    pub handed_on: HandedOn,
 }
 
 /// A run that follows another one in the same process: a round after the first, or a run that continues after sites
@@ -43,6 +44,15 @@ pub struct Round {
     pub elapsed: Duration,
 }
 
+/// What a run hands on to the next one in the same process.
+#[derive(Clone, Debug, Default)]
+pub struct HandedOn {
+    /// Holds the directory in between.
+    pub lock: Option<DirLock>,
+    /// The files of the scope that were in effect.
+    pub files: ScopeFiles,
+}
+
 /// How a round ended.
 #[derive(Debug)]
 pub struct RoundEnd {
@@ -54,8 +64,8 @@ pub struct RoundEnd {
     pub links: Option<ExternalLinks>,
     /// Why they are not listed, where they should be.
     pub note: Option<String>,
-    /// Holds the directory until the next round.
-    pub lock: Option<DirLock>,
+    /// What the next round takes over.
+    pub handed_on: HandedOn,
 }
 
 /// Why a crawl did not start. Nothing was changed, except for an empty directory that may have been created.

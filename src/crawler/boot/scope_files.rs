@@ -42,11 +42,6 @@ impl ScopeFiles {
         !config.scope.rules.is_empty() || !config.scope.block.is_empty()
     }
 
-    /// What is known about the files, without their content: an old list of millions should not stay in memory.
-    pub fn without_content(&self) -> ScopeFiles {
-        ScopeFiles { rules: Arc::default(), blocks: Arc::default(), notes: Vec::new(), ..self.clone() }
-    }
-
     /// Which of the files has lost more than half of its entries since `before`, in words.
     pub fn halved(&self, before: &ScopeFiles) -> Option<String> {
         let lost = self.sizes.iter().zip(&before.sizes).filter(|((_, now), (_, before))| *now < before.div_ceil(2));

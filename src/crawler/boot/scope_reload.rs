@@ -4,7 +4,7 @@
 //! turn. When all have, one line reports the time and what each file held: from then on no request begins to what the
 //! scope blocks. If one is wrong, the scope stays as it was. It also stays if a file has lost more than half of its
 //! entries, as a file does while it is being written, unless `scope.halved` says otherwise or the same files are
-//! requested again. A request that arrives in the meantime is handled afterwards.
+//! requested again, after that was told. Any other request that arrives in the meantime is handled afterwards.
 //! Invariants: the old scope is freed here, as a list of millions would delay a shard.
 
 use std::sync::Arc;
@@ -22,8 +22,8 @@ use ringcrawl_ring as ring;
 pub(super) struct ScopeReload {
     pub(super) config: Arc<Config>,
     scope: Scope,
-    /// The files in effect.
-    files: ScopeFiles,
+    /// The files in effect, whose content `scope` shares.
+    pub(super) files: ScopeFiles,
     /// What was rejected because too much was missing: in words, with digests.
     held: Option<String>,
     is_wanted: bool,
@@ -46,11 +46,6 @@ impl ScopeReload {
         ScopeReload { config, scope, files, held: None, is_wanted: false, reading: None, given: None }
     }
 
-    /// These files are in effect from the beginning.
-    pub(super) fn begins_with(&mut self, files: &ScopeFiles) {
-        self.files = files.without_content();
-    }
-
     /// Why `files` should not take effect, if so.
     fn objection(&mut self, files: &ScopeFiles) -> Option<String> {
         let told = files.to_string();
@@ -60,6 +55,8 @@ impl ScopeReload {
         }
         let lost = files.halved(&self.files)?;
         self.held = Some(told);
+        // Whoever sent it had not read this.
+        self.is_wanted = false;
         Some(format!("{lost}; send the signal again to accept it, or set scope.halved = \"take\""))
     }
 
@@ -90,8 +87,8 @@ impl ScopeReload {
                     let version = control.scope().give(scope.clone());
                     control.shards().iter().for_each(|shard| shard.waker.wake());
                     let before = std::mem::replace(&mut self.scope, scope);
-                    self.files = files.without_content();
                     self.given = Some(Given { version, told: files.to_string(), before });
+                    self.files = files;
                 }
                 Err(errors) => {
                     errors.iter().for_each(|error| control.note(format!("scope: {error}")));
@@ -126,5 +123,39 @@ impl ScopeReload {
                 Err(error) => control.note(format!("scope: not reloaded: {error}")),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ringcrawl_base::TempFolder;
+
+    /// Advances `reload` until nothing is left to do; returns what it told.
+    fn settled(reload: &mut ScopeReload, control: &Control) -> String {
+        while reload.is_wanted || reload.reading.is_some() || reload.given.is_some() {
+            reload.look(control);
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        control.take_notes().concat()
+    }
+
+    #[test]
+    fn a_request_from_before_the_objection_does_not_confirm_it() {
+        let folder = TempFolder::new("early-request");
+        let mut config = Config::default();
+        config.scope.block = vec![folder.file("list", "a.test\nb.test\nc.test\n").into()];
+        let control = Control::new(0).expect("no shards");
+        let mut reload = ScopeReload::new(Arc::new(config.clone()), Scope::default());
+        reload.files = ScopeFiles::read(&config).expect("a list");
+        folder.file("list", "a.test\n");
+        reload.ask();
+        reload.look(&control);
+        reload.ask();
+        let told = settled(&mut reload, &control);
+        assert!(told.contains("send the signal again") && !told.contains("in effect on all shards"), "{told}");
+        reload.ask();
+        let told = settled(&mut reload, &control);
+        assert!(told.contains("in effect on all shards"), "{told}");
     }
 }

@@ -11,7 +11,7 @@ use super::checks;
 use super::crawl_dir::{CrawlDir, KeepOutcome, Wanted, is_crawl, look};
 use super::dir_error::DirError;
 use super::manifest::{FORMAT, Manifest};
-use super::order::{BootError, Order, Round, RoundEnd};
+use super::order::{BootError, HandedOn, Order, Round, RoundEnd};
 use super::outage_watch::OutageWatch;
 use super::scope_files::ScopeFiles;
 use super::scope_reload::ScopeReload;
@@ -33,7 +33,7 @@ use ringcrawl_brain::seed::Seed;
 use ringcrawl_brain::shard::{FilesFound, Phase, Setup};
 use ringcrawl_brain::stats::Totals;
 use ringcrawl_config::Operators;
-use ringcrawl_config::{Config, ConfigError, Hours};
+use ringcrawl_config::{Config, ConfigError, Halved, Hours};
 use ringcrawl_ring as ring;
 use ringcrawl_warc::earlier_crawls::EarlierCrawls;
 
@@ -74,7 +74,8 @@ pub struct Crawl {
 impl Crawl {
     /// Checks everything, then starts the shards.
     pub fn start(order: Order) -> Result<Crawl, BootError> {
-        let Order { mut config, mut seeds, dir, new, ask_again, round, lock } = order;
+        let Order { mut config, mut seeds, dir, new, ask_again, round, handed_on } = order;
+        let HandedOn { lock, files: before } = handed_on;
         // Before its settings are checked, which were given for another crawl.
         if new && is_crawl(&dir) {
             return Err(DirError::NotNew(dir).into());
@@ -88,7 +89,12 @@ impl Crawl {
         loopback::check(&mut config.clone(), &seeds).map_err(BootError::Order)?;
         fetch::check(&config).map_err(|error| BootError::Order(error.to_string()))?;
         checks::addresses(&config)?;
-        let files = ScopeFiles::read(&config).map_err(|errors| BootError::Order(errors.join("\n")))?;
+        let mut files = ScopeFiles::read(&config).map_err(|errors| BootError::Order(errors.join("\n")))?;
+        // A later run takes no file that a reload would not take.
+        let is_held = config.scope.halved == Halved::Hold && files.halved(&before).is_some();
+        if is_held {
+            files = before;
+        }
         // A list may have been read again in the meantime.
         let skipped = match round {
             Some(_) => {
@@ -182,7 +188,6 @@ impl Crawl {
             round: round.unwrap_or_default(),
         };
         let mut crawl = Crawl::launch(config, &memory, &seeds, crawl_dir, &cpus, setting)?;
-        crawl.scope.begins_with(&files);
         crawl.control.note(memory.to_string());
         super::memory::crowd_note(&crawl.scope.config).into_iter().for_each(|note| crawl.control.note(note));
         skipped.iter().for_each(|told| crawl.control.note(format!("skipped: {told}")));
@@ -198,6 +203,11 @@ impl Crawl {
             crawl.control.note(format!("memory: lowered to fit: {}", lowered.join(", ")));
         }
         notes.into_iter().for_each(|note| crawl.control.note(note));
+        crawl.scope.files = files;
+        if is_held {
+            // It says why, and what the operator can do.
+            crawl.reload_scope();
+        }
         Ok(crawl)
     }
 
@@ -443,7 +453,8 @@ impl Crawl {
                     Ok(links) => (links, None),
                     Err(error) => (None, Some(format!("links that left the scope are not listed: {error}"))),
                 };
-                Ok(RoundEnd { fruitless, number: self.dir.round(), links, note, lock: Some(self.dir.lock()) })
+                let handed_on = HandedOn { lock: Some(self.dir.lock()), files: self.scope.files };
+                Ok(RoundEnd { fruitless, number: self.dir.round(), links, note, handed_on })
             }
         }
     }
@@ -493,3 +504,65 @@ fn draw() -> u64 {
 
 /// Half a million addresses in 8 MiB: those in use or in a cooldown at one time.
 const LEDGER_ENTRIES: usize = 1 << 19;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ringcrawl_base::TempFolder;
+    use ringcrawl_url::Url;
+
+    /// Advances `crawl` until it has told `expected`; returns all that it told.
+    fn told(crawl: &mut Crawl, expected: &str) -> String {
+        let mut told = String::new();
+        while !told.contains(expected) {
+            crawl.poll(Duration::ZERO, Phase::Run);
+            told.extend(crawl.control().take_notes());
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        told
+    }
+
+    fn end(mut crawl: Crawl) -> HandedOn {
+        while !crawl.poll(Duration::ZERO, Phase::Abort) {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        crawl.finish_round().expect("a round").handed_on
+    }
+
+    #[test]
+    fn a_later_run_holds_back_a_halved_list() {
+        let folder = TempFolder::new("later-run");
+        let list = folder.file("list", "a.test\nb.test\nc.test\n");
+        let mut config = Config::default();
+        config.crawl.shards = 1;
+        config.scope.block = vec![list.into()];
+        let order = Order {
+            config,
+            seeds: vec![Url::parse("http://127.0.0.1:9/").expect("a URL").into()],
+            dir: folder.at("crawl").into(),
+            new: false,
+            ask_again: AskAgain::default(),
+            round: None,
+            handed_on: HandedOn::default(),
+        };
+        let start = |handed_on: HandedOn| {
+            let round = Some(Round { number: 2, ..Round::default() }).filter(|_| handed_on.lock.is_some());
+            Crawl::start(Order { round, handed_on, ..order.clone() }).expect("a crawl")
+        };
+        let handed_on = end(start(HandedOn::default()));
+        folder.file("list", "a.test\n");
+        let mut later = start(handed_on);
+        let held = told(&mut later, "the previous files stay in effect");
+        assert!(held.contains(": 3 entries in 1 MiB"), "{held}");
+        assert!(held.contains("list has 1 entries, before 3; send the signal again"), "{held}");
+        // What was not accepted is asked in the next run, too.
+        let mut last = start(end(later));
+        told(&mut last, "the previous files stay in effect");
+        last.reload_scope();
+        told(&mut last, ": 1 entries in 1 MiB");
+        let accepted = end(last);
+        let mut after = start(accepted);
+        assert!(!told(&mut after, ": 1 entries in 1 MiB").contains("send the signal again"));
+        end(after);
+    }
+}

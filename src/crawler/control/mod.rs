@@ -15,9 +15,9 @@ mod memory_watch;
 mod network_evidence;
 mod orders;
 mod outage;
-mod scope_cell;
 mod sites;
 mod supervisor;
+mod versioned;
 
 pub use balance_watch::BalanceWatch;
 pub use breaker::{Breaker, BreakerDecision, NetworkView, ProbeKind};
@@ -26,16 +26,17 @@ pub use disk_floor::DiskFloor;
 pub use heart_watch::{Beat, HeartWatch};
 pub use memory_watch::MemoryWatch;
 pub use network_evidence::NetworkEvidence;
-pub use orders::{Orders, OrdersCell};
+pub use orders::Orders;
 pub use outage::{Cause, Outage};
-pub use scope_cell::ScopeCell;
 pub use supervisor::{Observation, Supervisor};
+pub use versioned::Versioned;
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use ringcrawl_brain::exchange::MailFlag;
 use ringcrawl_brain::latency::Latencies;
+use ringcrawl_brain::scope::Scope;
 use ringcrawl_brain::shard::{Phase, ShardReport};
 use ringcrawl_brain::stats::{ShardStats, Totals};
 use ringcrawl_brain::trouble::Trouble;
@@ -65,7 +66,7 @@ pub struct ShardHandle {
     /// What it has seen of the network.
     pub sightings: NetworkEvidence,
     /// Its orders.
-    pub orders: OrdersCell,
+    pub orders: Versioned<Orders>,
     /// The version of the scope that it uses.
     pub scope_heard: AtomicU64,
     /// Whether its thread has ended, or is ending: it fetches nothing any more.
@@ -87,7 +88,7 @@ pub struct Control {
     /// Notes for the operator, from before the first page or after the last.
     notes: Mutex<Vec<String>>,
     /// The scope, if it was changed since the beginning.
-    scope: ScopeCell,
+    scope: Versioned<Scope>,
 }
 
 impl ShardHandle {
@@ -122,7 +123,7 @@ impl Control {
                 received: AtomicU64::new(0),
                 quiet: AtomicBool::new(false),
                 sightings: NetworkEvidence::default(),
-                orders: OrdersCell::default(),
+                orders: Versioned::default(),
                 scope_heard: AtomicU64::new(0),
                 has_ended: AtomicBool::new(false),
                 has_messages: MailFlag::default(),
@@ -135,12 +136,12 @@ impl Control {
             failure: Mutex::new(None),
             failed: AtomicBool::new(false),
             notes: Mutex::new(Vec::new()),
-            scope: ScopeCell::default(),
+            scope: Versioned::default(),
         })
     }
 
     /// The scope that should be in effect.
-    pub fn scope(&self) -> &ScopeCell {
+    pub fn scope(&self) -> &Versioned<Scope> {
         &self.scope
     }
 
@@ -174,7 +175,7 @@ impl Control {
     /// Gives `shard` orders, and wakes it.
     pub fn order(&self, shard: usize, orders: &Orders) {
         if let Some(handle) = self.shards.get(shard) {
-            handle.orders.give(orders);
+            handle.orders.give(*orders);
             handle.waker.wake();
         }
     }

@@ -4,8 +4,6 @@
 //! Decides: a shard compares what is wanted now with what it saw last, so no queue is needed. Two changes between
 //! looks are seen as one. Probes are counted, and two requests to query the name servers are one.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-
 use super::breaker::{BreakerDecision, ProbeKind};
 use ringcrawl_base::time::Instant;
 use ringcrawl_brain::shard::{Cleared, Command, NetworkReport, OutOfReach};
@@ -59,57 +57,10 @@ impl Orders {
     }
 }
 
-/// One shard's orders, as the housekeeping thread writes them and the shard reads them.
-#[derive(Debug, Default)]
-pub struct OrdersCell {
-    /// Incremented with each change, so that a shard reads the rest only then.
-    changes: AtomicU64,
-    cleared_sites: AtomicU64,
-    cleared_names: AtomicU64,
-    /// An [`OutOfReach`].
-    out_of_reach: AtomicU8,
-    is_disk_full: AtomicBool,
-    job_probes: AtomicU64,
-    name_probes: AtomicU64,
-}
-
-impl OrdersCell {
-    /// Gives orders. Only the housekeeping thread calls this.
-    pub fn give(&self, orders: &Orders) {
-        let order = Ordering::Relaxed;
-        self.cleared_sites.store(orders.cleared.sites.as_nanos(), order);
-        self.cleared_names.store(orders.cleared.names.as_nanos(), order);
-        self.out_of_reach.store(orders.out_of_reach as u8, order);
-        self.is_disk_full.store(orders.is_disk_full, order);
-        self.job_probes.store(orders.job_probes, order);
-        self.name_probes.store(orders.name_probes, order);
-        self.changes.fetch_add(1, Ordering::Release);
-    }
-
-    /// How many times orders were given.
-    pub fn changes(&self) -> u64 {
-        self.changes.load(Ordering::Acquire)
-    }
-
-    /// The current orders. A change in progress is seen whole at the next change.
-    pub fn get(&self) -> Orders {
-        let order = Ordering::Relaxed;
-        Orders {
-            cleared: Cleared {
-                sites: Instant::from_nanos(self.cleared_sites.load(order)),
-                names: Instant::from_nanos(self.cleared_names.load(order)),
-            },
-            out_of_reach: OutOfReach::of(self.out_of_reach.load(order)),
-            is_disk_full: self.is_disk_full.load(order),
-            job_probes: self.job_probes.load(order),
-            name_probes: self.name_probes.load(order),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::control::Versioned;
 
     #[test]
     fn what_changed_is_heard_in_order() {
@@ -127,9 +78,28 @@ mod tests {
         ];
         assert_eq!(commands, expected);
         assert_eq!(before.since(&now).nth(1), Some(Command::Outage(OutOfReach::Nothing)));
-        let cell = OrdersCell::default();
-        assert_eq!((cell.changes(), cell.get()), (0, before));
-        cell.give(&now);
-        assert_eq!((cell.changes(), cell.get()), (1, now));
     }
+
+    /// A shard that looks while orders are given acts on the former or on the latter, never on a mixture.
+    #[test]
+    fn orders_are_read_whole() {
+        let of = |count: u64| {
+            let at = Instant::from_nanos(count);
+            let cleared = Cleared { sites: at, names: at };
+            Orders { cleared, job_probes: count, name_probes: count, ..Orders::default() }
+        };
+        let cell = Versioned::<Orders>::default();
+        assert_eq!((cell.version(), cell.get()), (0, Orders::default()));
+        std::thread::scope(|threads| {
+            threads.spawn(|| (1..=GIVEN).for_each(|count| assert_eq!(cell.give(of(count)), count)));
+            while cell.version() < GIVEN {
+                let (version, orders) = (cell.version(), cell.get());
+                assert_eq!(orders, of(orders.name_probes));
+                assert!(orders.name_probes >= version, "{orders:?} of version {version}");
+            }
+        });
+        assert_eq!((cell.version(), cell.get()), (GIVEN, of(GIVEN)));
+    }
+
+    const GIVEN: u64 = 20_000;
 }

@@ -90,7 +90,7 @@ pub fn run(task: Task) -> Result<(), String> {
 struct Pump {
     brain: Shard,
     phase: Phase,
-    /// The orders that the brain has received, and the number of changes so far.
+    /// The orders that the brain has received, and their version.
     orders: Orders,
     orders_heard: u64,
     /// The version of the scope that the brain has received.
@@ -245,13 +245,13 @@ impl Pump {
             self.taken_in.extend(job.filter(|_| !hold.is_empty()).map(|job| (job, hold)));
             now = ring::now();
         }
-        let changes = self.handle.orders.changes();
-        if changes != self.orders_heard {
+        let version = self.handle.orders.version();
+        if version != self.orders_heard {
             let orders = self.handle.orders.get();
             for command in orders.since(&self.orders) {
                 self.brain.handle(ring::now(), Input::Command(command));
             }
-            (self.orders, self.orders_heard) = (orders, changes);
+            (self.orders, self.orders_heard) = (orders, version);
         }
         let scope_version = self.control.scope().version();
         if scope_version != self.scope_heard {
