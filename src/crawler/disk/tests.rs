@@ -101,7 +101,7 @@ fn a_segment_has_its_space_in_advance_and_gives_back_the_rest() {
 /// Whether the file system of the tests' folders reserves space, by another program: fallocate(1).
 fn reserves() -> bool {
     let folder = TempFolder::new("fallocate");
-    let fallocate = std::process::Command::new("fallocate").args(["-n", "-l", "1M"]).arg(folder.at("a")).output();
+    let fallocate = std::process::Command::new("fallocate").args(["-n", "-l", "1M"]).arg(folder.file("a", "")).output();
     fallocate.expect("fallocate").status.success()
 }
 
