@@ -3,9 +3,9 @@
 //! A link's path: scope → owner (`intake`) → another shard's lane (`outbox`), or: seen before? (`intake`) → log
 //! (`durability`) → queue of its host (`frontier`).
 
-use super::{Phase, Shard};
 use super::intake::{Admission, Link};
 use super::outbox::Delivery;
+use super::{Phase, Shard};
 use crate::backlinks::SiteLink;
 use crate::frontier::Ticket;
 use crate::hops::Hops;
