@@ -395,7 +395,8 @@ tables! {
         /// How long rules stay valid past their time while robots.txt is unavailable; then everything is forbidden.
         /// Rules that were good yesterday are the best guess while a server is down (RFC 9309 section 2.3.1.4).
         stale_max: Duration = "24h", time("0s", "720h");
-        /// How long after a failure robots.txt is fetched again.
+        /// How long after a failure robots.txt is fetched again. Where the connection was refused: as long as after the
+        /// third failure at a page and the following ones ([retry] connect), if that is shorter.
         retry_delay: Duration = "10m", time("1s", "24h");
         /// Retries before the URLs that wait for an unreachable robots.txt are given up.
         retries_max: u8 = "4", Kind::Number(0, 100);

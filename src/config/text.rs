@@ -210,6 +210,7 @@ fn check_web_address(text: &str) -> Result<(), String> {
             Err("it has a user name or a password, which would be sent to every server".to_owned())
         }
         Ok(_) => Ok(()),
+        Err(::url::ParseError::RelativeUrlWithoutBase) => Err("it must begin with https:// or http://".to_owned()),
         Err(error) => Err(format!("this is not an address ({error})")),
     }
 }

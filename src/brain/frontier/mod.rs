@@ -362,7 +362,7 @@ impl Frontier {
         let slots = self.hosts.slots();
         let Some(part) = self.review.next_part(slots) else { return };
         if part.has_new_clock && part.slots.start == 0 {
-            self.notes.note_unmet(now, &mut self.hosts.rests);
+            self.notes.note_unmet(now, &self.hosts.rests);
         }
         let has_blocks = part.has_new_scope && !self.scope.blocks().is_empty();
         for id in part.slots.clone() {

@@ -20,7 +20,8 @@ use ringcrawl_url::Url;
 pub(super) fn parse(text: &str) -> Result<Url, String> {
     if let Some((first, _)) = text.split_once(char::is_whitespace) {
         let why = "it has white space: a seed is one URL, and a space in a URL is written %20";
-        return Err(wrong(why, first));
+        // A space within the name of a host leaves the name of another one.
+        return Err(if first.contains('.') { wrong(why, first) } else { why.to_owned() });
     }
     if is_relative(text) {
         return Err("a relative URL: a seed needs a host, such as https://example.org/path".to_owned());
@@ -289,6 +290,7 @@ mod tests {
         ] {
             assert_eq!(without_password(text), shown);
         }
+        assert!(parse("http://exa mple.com/").is_err_and(|error| error.ends_with("is written %20")), "no other host");
         // With a scheme a host without a dot is accepted, so it can be a guess.
         assert!(parse("http:/exmaple").is_err_and(|error| error.ends_with("(did you mean http://exmaple/?)")));
     }
