@@ -336,7 +336,7 @@ mod tests {
         let (large, small) = (SiteOwners::new(5, 1 << 20), SiteOwners::new(5, 1));
         let claims: Vec<SiteClaim> = (0..4_000).map(|site| small.claim(hash(site), large.owner(hash(site)))).collect();
         (0..5).for_each(|_| small.has_claimed());
-        assert!(claims.contains(&SiteClaim::NoRoom), "that is told, and nothing begins");
+        assert!(claims.contains(&SiteClaim::NoRoom), "it says so, and nothing begins");
         let is_kept = |(site, claim): (u64, SiteClaim)| {
             claim == SiteClaim::NoRoom || claim == SiteClaim::Kept && small.owner(hash(site)) == large.owner(hash(site))
         };

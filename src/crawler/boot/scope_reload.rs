@@ -55,7 +55,7 @@ impl ScopeReload {
         }
         let lost = files.halved(&self.files)?;
         self.held = Some(told);
-        // Whoever sent it had not read this.
+        // Its sender had not read this.
         self.is_wanted = false;
         Some(format!("{lost}; send the signal again to accept it, or set scope.halved = \"take\""))
     }

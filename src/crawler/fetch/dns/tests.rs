@@ -474,7 +474,7 @@ fn servers_of_a_file_are_read_again_until_there_are_some_and_when_they_fail() {
         assert_eq!(known(), [""; 0]);
         servers.look_again(look);
         assert_eq!(known(), ["127.9.8.7:53"]);
-        // Nobody answers there: the next ones are tried. An empty file changes nothing.
+        // There is no answer: the next ones are tried. An empty file changes nothing.
         for (text, expected) in [("nameserver 127.9.8.6\nnameserver ::1\n", "127.9.8.6:53"), ("", "127.9.8.6:53")] {
             std::fs::write(&file, text).expect("a file");
             servers.next_look.set(Instant::ZERO);
