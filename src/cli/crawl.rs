@@ -196,7 +196,7 @@ impl Ended {
         }
         let written = json.map_or(DONE, |path| json::write(path, &self.summary.json(), Some(dir)));
         let Some(failure) = self.failure else {
-            let code = seed_ends::exit_code(dir, &self.summary.totals);
+            let code = seed_ends::exit_code(dir, &self.summary);
             return ExitCode::from(if written == DONE { code } else { written });
         };
         tell!("ringcrawl: {failure}");
@@ -304,11 +304,11 @@ fn trouble(control: &Control) -> Option<String> {
 /// waits.
 fn begin(order: Order, interrupts: &AtomicUsize) -> Result<Crawl, BootError> {
     if order.round.is_none() {
-        return Crawl::start(order);
+        return boot::start(order);
     }
     let (mut told, mut failed) = (String::new(), None);
     loop {
-        match Crawl::start(order.clone()) {
+        match boot::start(order.clone()) {
             Err(BootError::Order(_)) if wanted(interrupts) != Phase::Run => return Err(BootError::Stopped),
             // A try may take seconds, so tries are not counted.
             Err(BootError::Order(why)) if failed.get_or_insert_with(Instant::now).elapsed() < MENDING => {

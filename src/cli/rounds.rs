@@ -17,6 +17,7 @@ use ringcrawl_base::time::Duration;
 use ringcrawl_brain::log::AskAgain;
 use ringcrawl_config::Config;
 use ringcrawl_crawler::boot::{self, BootError, Order, Round, RoundEnd};
+use ringcrawl_crawler::control::TIME_MAX_REACHED;
 
 /// The state at the end of a round.
 #[derive(Debug)]
@@ -140,7 +141,7 @@ fn limit_reached(config: &Config, pages: u64, elapsed: Duration) -> Option<&'sta
     if limits.pages_max > 0 && pages >= limits.pages_max {
         return Some("pages_max reached");
     }
-    (!limits.time_max.is_zero() && elapsed >= limits.time_max).then_some("time_max reached")
+    (!limits.time_max.is_zero() && elapsed >= limits.time_max).then_some(TIME_MAX_REACHED)
 }
 
 /// Merges the summaries of one run and of a later run of the same crawl: with the same hosts after a pause, with

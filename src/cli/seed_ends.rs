@@ -3,8 +3,9 @@
 //! Decides: such a crawl has an exit code of its own, as "finished" is no success then. Each seed is reported with
 //! its reason: a name that does not exist, a status, a redirect out of scope. A page that does nothing but lead out
 //! of scope does not count as a page here.
-//! The target of a seed's redirect counts for the seed. While a seed still waits nothing is reported: the next run
-//! may fetch its page. Earlier runs count, too, as the logs cover all runs.
+//! The target of a seed's redirect counts for the seed. While a seed still waits nothing is reported, as the next run
+//! may fetch its page, unless the crawl had all the time that it was given (`crawl.time_max`). Earlier runs count, too,
+//! as the logs cover all runs.
 //! Limits: what is known of hosts in trouble is in memory; at most [`TOLD_MAX`] seeds are reported. The logs are read
 //! only after a run without a page, and no further than to the first page.
 
@@ -13,21 +14,23 @@ use std::path::Path;
 
 use super::crawl_logs::CrawlLogs;
 use super::output::tell;
+use super::summary::Summary;
 use super::urls::Troubles;
 use super::why::meaning;
 use super::{DONE, NO_PAGE};
 use ringcrawl_brain::hops::Hops;
 use ringcrawl_brain::log::{Listed, UrlState};
 use ringcrawl_brain::outcome::Interstitial;
-use ringcrawl_brain::stats::Totals;
+use ringcrawl_crawler::control::TIME_MAX_REACHED;
 
-/// The exit code of a crawl in `dir` whose run ended with `totals`. If no seed gave a page, it reports why.
-pub(super) fn exit_code(dir: &Path, totals: &Totals) -> u8 {
+/// The exit code of a crawl in `dir` that ended so. If no seed gave a page, it reports why.
+pub(super) fn exit_code(dir: &Path, Summary { totals, ended, .. }: &Summary) -> u8 {
     if totals.pages > totals.seed_pages_led_outside {
         return DONE;
     }
     // The pages of this run are known to lead away; pages of an earlier run count as pages.
     let leads_away = totals.pages > 0;
+    let may_go_on = ended != TIME_MAX_REACHED;
     let (mut ends, mut count, mut has_hope) = (Vec::new(), 0_u64, false);
     let read = CrawlLogs::open(dir).and_then(|logs| {
         Troubles::list(&logs, &mut |listed, troubles| {
@@ -35,7 +38,8 @@ pub(super) fn exit_code(dir: &Path, totals: &Totals) -> u8 {
                 return Ok(());
             }
             let is_page = matches!(listed.state, UrlState::Fetched(200..300)) && listed.interstitial.is_none();
-            if is_page && !leads_away || matches!(listed.state, UrlState::Waiting | UrlState::SetAside) {
+            let waits = matches!(listed.state, UrlState::Waiting | UrlState::SetAside);
+            if is_page && !leads_away || waits && may_go_on {
                 has_hope = true;
                 return Err(io::Error::other("enough was read"));
             }

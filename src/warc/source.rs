@@ -45,8 +45,10 @@ pub struct Source<R> {
     raw_len: usize,
     /// Offset in the file of `raw[0]`.
     raw_offset: u64,
-    out: Vec<u8>,
+    /// Not a `Vec`, whose spare room the gzip decoder would clear before each piece.
+    out: Box<[u8]>,
     out_pos: usize,
+    out_len: usize,
     frame: Frame,
     zstd: DCtx<'static>,
     gzip: Decompress,
@@ -76,8 +78,9 @@ impl<R: Read + Seek> Source<R> {
             raw_pos: 0,
             raw_len: 0,
             raw_offset: 0,
-            out: Vec::with_capacity(BUFFER_BYTES),
+            out: vec![0; BUFFER_BYTES].into_boxed_slice(),
             out_pos: 0,
+            out_len: 0,
             frame: Frame::default(),
             zstd,
             gzip: Decompress::new_gzip(GZIP_WINDOW_BITS),
@@ -103,13 +106,13 @@ impl<R: Read + Seek> Source<R> {
 
     /// Decoded bytes, at least one unless the file is at its end.
     pub fn peek(&mut self) -> Result<&[u8], ReadError> {
-        while self.out_pos >= self.out.len() && self.step()? {}
-        Ok(self.out.get(self.out_pos..).unwrap_or_default())
+        while self.out_pos >= self.out_len && self.step()? {}
+        Ok(self.out.get(self.out_pos..self.out_len).unwrap_or_default())
     }
 
     /// Skips `count` of the bytes that `peek` showed.
     pub fn consume(&mut self, count: usize) {
-        self.out_pos = self.out.len().min(self.out_pos + count);
+        self.out_pos = self.out_len.min(self.out_pos + count);
     }
 
     /// Where the next byte comes from: its frame's offset in the file, and decoded bytes of the frame before it. In a
@@ -127,8 +130,8 @@ impl<R: Read + Seek> Source<R> {
         if self.coding == Coding::Plain {
             return Ok(Some(self.position().0));
         }
-        while self.out_pos >= self.out.len() && self.frame.is_open && self.step()? {}
-        Ok((self.out_pos >= self.out.len() && !self.frame.is_open).then_some(self.frame.end))
+        while self.out_pos >= self.out_len && self.frame.is_open && self.step()? {}
+        Ok((self.out_pos >= self.out_len && !self.frame.is_open).then_some(self.frame.end))
     }
 
     /// What the current frame lacks.
@@ -162,24 +165,26 @@ impl<R: Read + Seek> Source<R> {
 
     /// Resets decoding; the input continues at `offset`.
     fn begin_at(&mut self, offset: u64) {
-        self.out_pos = 0;
-        self.out.clear();
+        (self.out_pos, self.out_len) = (0, 0);
         self.frame = Frame { start: offset, end: offset, ..Frame::default() };
     }
 
     /// Decodes a piece; `false`: the file ends, between frames.
     fn step(&mut self) -> Result<bool, ReadError> {
-        self.frame.decoded_before += self.out.len() as u64;
-        self.out.clear();
-        self.out_pos = 0;
+        self.frame.decoded_before += self.out_len as u64;
+        (self.out_pos, self.out_len) = (0, 0);
         match self.coding {
             Coding::Plain => {
                 self.frame.start = self.raw_offset + self.raw_pos as u64;
                 if self.want(1)? == 0 {
                     return Ok(false);
                 }
-                self.out.extend_from_slice(self.raw.get(self.raw_pos..self.raw_len).unwrap_or_default());
-                self.raw_pos = self.raw_len;
+                // Both buffers have one size.
+                let piece = self.raw.get(self.raw_pos..self.raw_len).unwrap_or_default();
+                if let Some(to) = self.out.get_mut(..piece.len()) {
+                    to.copy_from_slice(piece);
+                }
+                (self.out_len, self.raw_pos) = (piece.len(), self.raw_len);
                 Ok(true)
             }
             Coding::Gzip => self.step_gzip(),
@@ -204,14 +209,15 @@ impl<R: Read + Seek> Source<R> {
             }
             self.gzip = Decompress::new_gzip(GZIP_WINDOW_BITS);
         }
-        let before = self.gzip.total_in();
+        let before = (self.gzip.total_in(), self.gzip.total_out());
         let input = self.raw.get(self.raw_pos..self.raw_len).unwrap_or_default();
-        let status = self.gzip.decompress_vec(input, &mut self.out, FlushDecompress::None);
-        let read = (self.gzip.total_in() - before) as usize;
+        let status = self.gzip.decompress(input, &mut self.out, FlushDecompress::None);
+        let read = (self.gzip.total_in() - before.0) as usize;
+        self.out_len = (self.gzip.total_out() - before.1) as usize;
         self.raw_pos += read;
         match status {
             Ok(Status::StreamEnd) => self.close_frame(),
-            Ok(_) if read == 0 && self.out.is_empty() => {
+            Ok(_) if read == 0 && self.out_len == 0 => {
                 return Err(self.damaged(self.frame.start, SegmentFault::Gzip("no progress".to_owned())));
             }
             Ok(_) => {}
@@ -252,8 +258,9 @@ impl<R: Read + Seek> Source<R> {
             return Err(self.damaged(self.frame.start, SegmentFault::Truncated));
         }
         let mut input = InBuffer::around(self.raw.get(self.raw_pos..self.raw_len).unwrap_or_default());
-        let mut output = OutBuffer::around(&mut self.out);
+        let mut output = OutBuffer::around(&mut *self.out);
         let result = self.zstd.decompress_stream(&mut output, &mut input);
+        self.out_len = output.pos();
         self.raw_pos += input.pos();
         match result {
             Ok(0) => self.close_frame(),

@@ -34,13 +34,13 @@ fn time_max_is_kept() {
     let folder = TempFolder::new("time-max");
     let (web, seed) = web(ModelConfig { endless: true, ..ModelConfig::default() });
     let (dir, config) = (folder.at("crawl"), web::config(&folder, &web, "crawl.shards = 2"));
-    let arguments = ["crawl", &seed, "--dir", &dir, "-c", &config, "--time-max", "800ms", "--json", "-"];
+    let arguments = ["crawl", &seed, "--dir", &dir, "-c", &config, "--time-max", "3s", "--json", "-"];
     let ended = run(&arguments).expect(0).says(&["time_max reached", "draining"]);
     let seconds = ended.json()["elapsed_seconds"].as_f64().expect("a number");
-    println!("{seconds} s of 0.8 s asked for");
+    println!("{seconds} s of 3 s asked for");
     assert_eq!(ended.json()["ended"], "time_max reached");
     // The web has no end: that it ended, and said by what, is what shows that the time is kept.
-    assert!(seconds >= 0.8, "{ended:#?}");
+    assert!(seconds >= 3.0, "{ended:#?}");
     assert_eq!(open_files(&dir), [""; 0]);
     run(&["store", "verify", &dir]).expect(0);
 }

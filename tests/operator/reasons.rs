@@ -409,6 +409,14 @@ fn a_quiet_crawl_says_what_went_wrong_alone() {
         dead.addr()
     );
     assert_eq!(crawl(&seed, "dead", 3), expected);
+    // Out of time while the seed waits for its next try.
+    let waits = format!(
+        "ringcrawl: no seed gave a page:\nringcrawl: {seed}: waits: {}: robots.txt: connection refused, try 1 of ",
+        dead.addr()
+    );
+    let in_time = ["crawl", &seed, "--dir", &folder.at("time"), "--time-max", "2s", "--quiet"];
+    let ended = run(&[&in_time[..], &["--set", "fetch.private_addresses=loopback"]].concat()).expect(3);
+    assert!(ended.err.starts_with(&waits), "{ended:#?}");
     assert!(crawl("http://[b/", "none", 2).contains("seed 1: "), "mistakes are told");
 }
 

@@ -16,6 +16,7 @@ use ringcrawl_brain::page::PageRead;
 use ringcrawl_brain::politeness::FurtherClaim;
 use ringcrawl_brain::shard::{DiskEnd, Input};
 use ringcrawl_warc::Dictionary;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// A future event.
 #[derive(Debug)]
@@ -83,7 +84,8 @@ impl Simulation {
                 let end = result.as_ref().map(|transaction| transaction.response.status);
                 let what = format!("{:?} {} at {addr:?}, try {}: {end:?}", job.kind, job.url, job.attempt);
                 self.print(job.url.host(), &format!("shard {shard}: {what}"));
-                self.note(&format!("{shard} {job:?} {result:?}"));
+                let body = result.as_ref().map(|transaction| xxh3_64(&transaction.response.body));
+                self.note(&format!("{shard} {job:?} {end:?} {body:?}"));
                 self.tell(shard, Input::Fetched { job: job.id, result });
             }
             Event::Failed(shard, job, failure) => {

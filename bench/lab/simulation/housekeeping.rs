@@ -26,7 +26,7 @@ impl Simulation {
         }
         let reports: Vec<ShardReport> = (0..self.run.shards.len()).map(|index| self.report(index)).collect();
         let wanted = self.interruptions.front().map_or(Phase::Run, |next| next.wanted(self.now));
-        let pages = self.totals().pages;
+        let pages = self.run.shards.iter_mut().map(|shard| shard.stats().pages).sum();
         let phase = self.run.supervisor.look(Observation {
             is_uneven: false,
             elapsed: self.now.since(self.run.begun),
@@ -52,8 +52,8 @@ impl Simulation {
             && (0..self.run.shards.len()).all(|index| self.run.ended[index].is_some() || self.report(index).quiet)
             || self.run.ended.iter().any(Option::is_some)
             || self.interruptions.front().is_some_and(|next| next.at() <= self.now);
-        let breaker = self.run.breaker.next_due(self.now, &self.network_reports());
-        let breaker = breaker.filter(|_| self.run.phase == Phase::Run);
+        let is_guarded = self.run.phase == Phase::Run;
+        let breaker = is_guarded.then(|| self.run.breaker.next_due(self.now, &self.network_reports())).flatten();
         let at = [breaker, is_watched.then_some(self.now)].into_iter().flatten().min()?;
         Some(at.max(self.run.next_look).max(self.now + TICK))
     }

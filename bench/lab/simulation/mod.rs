@@ -42,7 +42,6 @@ use ringcrawl_crawler::control::{Breaker, Orders, Supervisor};
 use ringcrawl_warc::CaptureWriter;
 
 /// A crawl to be simulated.
-#[derive(Debug)]
 pub struct Simulation {
     plan: Plan,
     rng: Rng,
@@ -65,6 +64,8 @@ pub struct Simulation {
     /// When pages were answered with 200.
     answered: BTreeMap<String, Vec<Instant>>,
     complaints: Vec<String>,
+    /// Of the threads that read long responses.
+    writer: CaptureWriter,
     tally: Tally,
     trace: u64,
     /// A host whose fetches and lookups are printed.
@@ -139,6 +140,7 @@ impl Simulation {
         let mut disks: Vec<FakeDisk> = (0..plan.partition.shards()).map(|_| FakeDisk::default()).collect();
         let clock = FakeClock::new(rng_seed);
         let run = Run::new(&plan, Instant::ZERO, &mut disks, name_servers.len(), clock.now, interruptions.front());
+        let writer = CaptureWriter::new(plan.config.store.packing()).expect("a compressor");
         Simulation {
             plan,
             rng,
@@ -156,6 +158,7 @@ impl Simulation {
             broken_off: Vec::new(),
             answered: BTreeMap::new(),
             complaints: Vec::new(),
+            writer,
             tally: Tally { runs: 1, ..Tally::default() },
             trace: 0,
             traced: None,
@@ -237,8 +240,7 @@ impl Simulation {
             }
             Effect::Read(reading) => {
                 self.tally.read_beside += 1;
-                let mut writer = CaptureWriter::new(self.plan.config.store.packing()).expect("a compressor");
-                let page = Box::new(reading.read(&mut writer));
+                let page = Box::new(reading.read(&mut self.writer));
                 let took = millis(self.rng.below(500));
                 self.later(took, Event::Read(index, page));
             }

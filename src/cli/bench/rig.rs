@@ -69,7 +69,7 @@ impl Run<'_> {
         };
         boot::forget_rss_bytes_max();
         let rss_bytes_before = boot::rss_bytes();
-        let started = Crawl::start(order);
+        let started = boot::start(order);
         let mut crawl = started.map_err(|error| {
             if error.is_order() { BenchError::Order(error.to_string()) } else { BenchError::Run(error.to_string()) }
         })?;

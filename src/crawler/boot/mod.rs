@@ -4,12 +4,14 @@
 
 mod checks;
 mod cpus;
+mod crawl;
 mod crawl_dir;
 mod dir_error;
 mod dir_lock;
 mod external_links;
 mod kept_config;
 mod kept_seeds;
+mod launch;
 mod limits;
 mod loopback;
 mod manifest;
@@ -30,6 +32,7 @@ mod surroundings;
 
 pub use checks::{check_memory, notes, seeds_of_round};
 pub use cpus::choose as choose_cpus;
+pub use crawl::Crawl;
 pub use crawl_dir::{CrawlDir, Wanted, is_crawl, kept_partition, list_external_links};
 pub use dir_error::DirError;
 pub use dir_lock::{DirLock, is_held};
@@ -43,5 +46,5 @@ pub use redistribution::is_unsettled;
 pub use ringcrawl_ring::cpu_time;
 pub use scope_files::ScopeFiles;
 pub use seeds::{SeedError, SeedsRead, read_seeds};
-pub use start::Crawl;
+pub use start::start;
 pub use surroundings::disk_shortage;

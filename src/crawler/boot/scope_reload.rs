@@ -41,8 +41,7 @@ struct Given {
 }
 
 impl ScopeReload {
-    pub(super) fn new(config: Arc<Config>, scope: Scope) -> ScopeReload {
-        let files = ScopeFiles::default();
+    pub(super) fn new(config: Arc<Config>, scope: Scope, files: ScopeFiles) -> ScopeReload {
         ScopeReload { config, scope, files, held: None, is_wanted: false, reading: None, given: None }
     }
 
@@ -146,8 +145,8 @@ mod tests {
         let mut config = Config::default();
         config.scope.block = vec![folder.file("list", "a.test\nb.test\nc.test\n").into()];
         let control = Control::new(0).expect("no shards");
-        let mut reload = ScopeReload::new(Arc::new(config.clone()), Scope::default());
-        reload.files = ScopeFiles::read(&config).expect("a list");
+        let mut reload =
+            ScopeReload::new(Arc::new(config.clone()), Scope::default(), ScopeFiles::read(&config).expect("a list"));
         folder.file("list", "a.test\n");
         reload.ask();
         reload.look(&control);

@@ -28,7 +28,7 @@ pub use memory_watch::MemoryWatch;
 pub use network_evidence::NetworkEvidence;
 pub use orders::Orders;
 pub use outage::{Cause, Outage};
-pub use supervisor::{Observation, Supervisor};
+pub use supervisor::{Observation, Supervisor, TIME_MAX_REACHED};
 pub use versioned::Versioned;
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};

@@ -46,9 +46,7 @@ impl Supervisor {
     pub fn look(&mut self, look: Observation<'_>) -> Phase {
         let (phase, why) = match look.wanted {
             Phase::Run if self.pages_max > 0 && look.pages >= self.pages_max => (Phase::Drain, "pages_max reached"),
-            Phase::Run if !self.time_max.is_zero() && look.elapsed >= self.time_max => {
-                (Phase::Drain, "time_max reached")
-            }
+            Phase::Run if !self.time_max.is_zero() && look.elapsed >= self.time_max => (Phase::Drain, TIME_MAX_REACHED),
             Phase::Run if look.is_uneven => (Phase::Drain, LEVELLED),
             Phase::Run => (Phase::Run, self.ended),
             Phase::Drain => (Phase::Drain, STOPPED),
@@ -81,6 +79,8 @@ impl Supervisor {
     }
 }
 
+/// How a crawl ended that had all its time.
+pub const TIME_MAX_REACHED: &str = "time_max reached";
 const LEVELLED: &str = "moving sites";
 const STOPPED: &str = "stopped by signal";
 const STOPPED_AT_ONCE: &str = "stopped at once by signal";
@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(supervisor.look(look(&QUIET, 30, Phase::Run)), Phase::Close);
         let mut timed = Supervisor::new(0, Duration::from_secs(20));
         assert_eq!(timed.look(look(&BUSY, 19, Phase::Run)), Phase::Run);
-        assert_eq!((timed.look(look(&BUSY, 20, Phase::Run)), timed.ended()), (Phase::Drain, "time_max reached"));
+        assert_eq!((timed.look(look(&BUSY, 20, Phase::Run)), timed.ended()), (Phase::Drain, TIME_MAX_REACHED));
     }
 
     #[test]
