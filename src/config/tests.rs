@@ -318,14 +318,14 @@ fn files_must_be_there_and_be_text() {
 #[test]
 fn hostile_text_is_refused_or_read_but_never_panics() {
     let example = Config::annotated().lines().filter(|line| !line.starts_with('#')).collect::<Vec<_>>().join("\n");
-    for end in 0..example.len() {
+    for end in (0..example.len()).step_by(7) {
         if let Some(text) = example.get(..end) {
             let _ = Config::parse(text, "");
         }
     }
     let mut rng = Rng::new(1);
     let alphabet: Vec<char> = "[]{}=\"'\n\\#.,0 -_eT:aß\u{0}\r\t".chars().collect();
-    for _ in 0..1_500 {
+    for _ in 0..400 {
         let mut text: Vec<char> = example.chars().collect();
         for _ in 0..=rng.index(6) {
             let at = rng.index(text.len());
