@@ -411,7 +411,7 @@ fn a_quiet_crawl_says_what_went_wrong_alone() {
     assert_eq!(crawl(&seed, "dead", 3), expected);
     // Out of time while the seed waits for its next try.
     let waits = format!(
-        "ringcrawl: no seed gave a page:\nringcrawl: {seed}: waits: {}: robots.txt: connection refused, try 1 of ",
+        "ringcrawl: no seed gave a page:\nringcrawl: {seed}: waits: {}: robots.txt: connection refused, after ",
         dead.addr()
     );
     let in_time = ["crawl", &seed, "--dir", &folder.at("time"), "--time-max", "2s", "--quiet"];

@@ -80,7 +80,7 @@ fn assignments_that_do_not_fit_are_told_before_anything_starts() {
     // A crawl keeps the assignment that it was begun with.
     std::fs::write(&vector, "ringcrawl-vector 1 site 3\n0\ta.test\n2\tb.test\n").expect("a file");
     run(&["check-config", &config]).expect(0);
-    crawl("http://127.0.0.1:40009/", &["--set", "crawl.time_max=1s"]).expect(0);
+    crawl("http://127.0.0.1:40009/", &["--set", "crawl.time_max=1s"]).expect(3);
     std::fs::write(&vector, "ringcrawl-vector 1 site 3\n0\ta.test\n1\tb.test\n").expect("a file");
     let ended = run(&["crawl", "--dir", &dir]).expect(2);
     assert!(ended.err.contains("partition.by vector site "), "{}", ended.err);
