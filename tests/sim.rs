@@ -7,17 +7,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ringcrawl_lab::{Simulation, SimulationReport};
 
-/// Enough for each of the faults below to happen.
-const CRAWLS: u64 = 100;
-/// One more, in which a rest outlives a kill: that is rare.
-const RESTS_SEED: u64 = 141;
+/// Small crawls in which each of the faults below happens, chosen from the first four hundred: those that show the most
+/// in the least time. `SIM_SEED=17` prints what a crawl shows, should one of these no longer show its fault.
+const SEEDS: [u64; 46] = [
+    10, 14, 25, 48, 53, 54, 58, 78, 80, 81, 89, 96, 107, 113, 116, 118, 120, 129, 130, 131, 141, 165, 166, 178, 185,
+    198, 200, 222, 226, 231, 245, 253, 254, 256, 273, 298, 300, 314, 316, 359, 369, 371, 377, 386, 388, 395,
+];
 
 fn seeds() -> Vec<u64> {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     match (number("SIM_SEED"), number("SIM_CRAWLS")) {
         (Some(seed), _) => vec![seed],
         (None, Some(crawls)) => (0..crawls).collect(),
-        (None, None) => (0..CRAWLS).chain([RESTS_SEED]).collect(),
+        (None, None) => SEEDS.to_vec(),
     }
 }
 
@@ -113,24 +115,24 @@ fn every_crawl_covers_everything_once_and_politely() {
     println!(
         "{outages} outages, {outages_gone_on} in another run; seen: {of_names} of name servers, {of_sites} of sites, {of_route} of the route"
     );
-    if seeds().len() as u64 > CRAWLS {
+    if seeds().len() >= SEEDS.len() {
         // The faults that the simulation exists for did happen.
-        assert!(pages > 5_000 && spilled > 500 && refused > 50 && exchanged > 500 && further > 50);
+        assert!(pages > 3_000 && spilled > 300 && refused > 50 && exchanged > 500 && further > 50);
         assert!(beside > 500, "{beside} responses were read beside their shards");
-        assert!(interrupted.iter().all(|count| *count > 5) && left_behind > 25 && twice > 0);
-        assert!(redistributed > 5 && levelled > 5 && damaged > 0);
-        assert!(trainings > 50 && dictionaries > 5, "{dictionaries} of {trainings} dictionaries were taken");
+        assert!(interrupted.iter().all(|count| *count > 3) && left_behind > 20 && twice > 0);
+        assert!(redistributed > 5 && levelled > 2 && damaged > 0);
+        assert!(trainings > 50 && dictionaries > 2, "{dictionaries} of {trainings} dictionaries were taken");
         assert!(acknowledged > 5_000 && index_lines > 5_000 && revisits > 0 && failures_stored > 0);
-        assert!(clock_steps > 50 && rests_kept > 0, "{clock_steps} {rests_kept}");
+        assert!(clock_steps > 25 && rests_kept > 0, "{clock_steps} {rests_kept}");
         assert!(robots_messages > 500);
-        assert!(outages > 25 && outages_gone_on > 2 && outages_seen.iter().all(|count| *count > 0));
+        assert!(outages > 25 && outages_gone_on > 2 && outages_seen.iter().all(|count| *count > 0), "{outages_seen:?}");
         assert!(aside > 50 && forgotten > 500 && stored >= pages);
     }
 }
 
 #[test]
 fn a_seed_is_a_crawl() {
-    for seed in 0..3 {
+    for seed in [17, 33, 141] {
         assert_eq!(Simulation::new(seed).run(), Simulation::new(seed).run(), "SIM_SEED={seed}");
     }
 }
