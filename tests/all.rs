@@ -3,7 +3,6 @@
 //! Decides: a module for each subject, with what they stand on in `rig`. `cargo test --test all operator::` runs one.
 //! Leaves to others: what counts the process's own descriptors and memory (`alone`).
 
-mod bench;
 mod config;
 mod conformance;
 mod fuzz;

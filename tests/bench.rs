@@ -15,11 +15,13 @@ use ringcrawl_web::{ModelConfig, Server, ServerConfig};
 
 use serde_json::Value;
 
+use crate::rig::hands::ALONE;
 use crate::rig::program::{Ended, run};
 use ringcrawl_base::TempFolder;
 
 /// Runs it, in a folder of its own; the figures too when it wrote any.
 fn bench(name: &str, arguments: &[&str]) -> (Ended, Option<Value>, TempFolder) {
+    let _alone = ALONE.write().unwrap_or_else(|poisoned| poisoned.into_inner());
     let folder = TempFolder::new(name);
     let json = folder.at("figures.json");
     let ended = run(&[&["bench", "--dir", &folder.at(""), "--json", &json], arguments].concat());

@@ -17,7 +17,7 @@ use ringcrawl_url::Url;
 
 pub const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-/// Held for reading by each test, for writing by the one that counts the process's descriptors.
+/// Held for reading by each test, for writing by one that counts the process's descriptors or measures.
 pub static ALONE: RwLock<()> = RwLock::new(());
 
 /// Short times.
