@@ -75,6 +75,34 @@ pub struct FetchJob {
 }
 
 impl FetchJob {
+    /// A job of host 0 and number 0, without an address or claims, that begins at the clock's start and has no deadline.
+    pub fn new(kind: JobKind, url: Url) -> FetchJob {
+        FetchJob {
+            id: 0,
+            host: 0,
+            kind,
+            url,
+            addr: None,
+            both_families: false,
+            others: Vec::new(),
+            claims: Claims::default(),
+            number: 0,
+            depth: 0,
+            via: None,
+            attempt: 0,
+            began: Instant::ZERO,
+            ended: None,
+            deadline: Instant::NEVER,
+            is_hurried: false,
+            is_strangers: false,
+            is_examined: false,
+            usage: None,
+            is_of_slow_site: false,
+            rest: Duration::ZERO,
+            told: None,
+        }
+    }
+
     /// When its request ended, if it counts now.
     pub fn ended(&self, now: Instant) -> Instant {
         self.ended.unwrap_or(now)

@@ -36,6 +36,26 @@ pub struct Transaction {
     pub excess: bool,
 }
 
+impl Transaction {
+    /// The one in which `response` came, over a new connection without TLS, at the beginning of 1970.
+    pub fn plain(response: http::Response) -> Transaction {
+        Transaction {
+            response,
+            request_bytes: Vec::new(),
+            ip: None,
+            started: UnixTime::from_micros(0),
+            timings: Timings::default(),
+            reused: false,
+            tls: None,
+            secure: false,
+            reset: false,
+            slow: false,
+            crowded_out: false,
+            excess: false,
+        }
+    }
+}
+
 /// How long the parts of a transaction took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timings {

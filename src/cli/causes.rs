@@ -268,19 +268,8 @@ mod tests {
         let mut causes = Causes::default();
         for (text, state) in urls {
             let via = text.ends_with("/x").then_some("http://a.test/");
-            let (seconds, interstitial) = (Some(1), None);
-            causes.take(&Listed {
-                text,
-                via,
-                depth: 1,
-                state: *state,
-                tries: 1,
-                is_duplicate: false,
-                interstitial,
-                cut: None,
-                seconds,
-                detail: "",
-            });
+            let waiting = Listed::waiting(text, via, 1);
+            causes.take(&Listed { state: *state, tries: 1, seconds: Some(1), ..waiting });
         }
         causes.lines("crawl")
     }
@@ -322,19 +311,8 @@ without a page, of the whole crawl:
         let mut take = |host: &str, pages: u64, each: u64| {
             for number in 0..pages {
                 let (text, state) = (format!("http://{host}/{number}"), UrlState::Fetched(200));
-                let (seconds, interstitial) = (Some(1_800_000_000 + number * each), None);
-                causes.take(&Listed {
-                    text: &text,
-                    via: None,
-                    depth: 1,
-                    state,
-                    tries: 1,
-                    is_duplicate: false,
-                    interstitial,
-                    cut: None,
-                    seconds,
-                    detail: "",
-                });
+                let seconds = Some(1_800_000_000 + number * each);
+                causes.take(&Listed { state, tries: 1, seconds, ..Listed::waiting(&text, None, 1) });
             }
         };
         for (host, pages, each) in [

@@ -134,46 +134,29 @@ const NONE: u32 = u32::MAX - 1;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ringcrawl_brain::log::UrlState;
-
-    fn listed(text: &'static str, via: Option<&'static str>, depth: u16) -> Listed<'static> {
-        let (state, seconds) = (UrlState::Waiting, None);
-        Listed {
-            text,
-            via,
-            depth,
-            state,
-            tries: 0,
-            is_duplicate: false,
-            interstitial: None,
-            cut: None,
-            seconds,
-            detail: "",
-        }
-    }
 
     #[test]
     fn what_is_reached_from_a_seed_is_of_its_party() {
         let redirect = Hops::default().redirect().bits();
         let log = [
-            listed("http://b.test/deep", Some("http://a.test/2"), 3),
-            listed("http://a.test/", None, 0),
-            listed("http://a.test/2", Some("http://a.test/1"), 2),
-            listed("http://a.test/1", Some("http://a.test/"), 1),
-            listed("http://b.test/", None, 0),
-            listed("http://b.test/home", Some("http://b.test/"), redirect),
-            listed("http://b.test/1", Some("http://b.test/home"), 1),
+            Listed::waiting("http://b.test/deep", Some("http://a.test/2"), 3),
+            Listed::waiting("http://a.test/", None, 0),
+            Listed::waiting("http://a.test/2", Some("http://a.test/1"), 2),
+            Listed::waiting("http://a.test/1", Some("http://a.test/"), 1),
+            Listed::waiting("http://b.test/", None, 0),
+            Listed::waiting("http://b.test/home", Some("http://b.test/"), redirect),
+            Listed::waiting("http://b.test/1", Some("http://b.test/home"), 1),
             // Named by robots.txt; its pages were found in it. Nothing of the other origin was fetched.
-            listed("http://b.test/map", Some("http://b.test/robots.txt"), 1),
-            listed("http://c.test/mapped", Some("http://b.test/map"), 2),
-            listed("http://d.test/map", Some("http://other.test/robots.txt"), 1),
+            Listed::waiting("http://b.test/map", Some("http://b.test/robots.txt"), 1),
+            Listed::waiting("http://c.test/mapped", Some("http://b.test/map"), 2),
+            Listed::waiting("http://d.test/map", Some("http://other.test/robots.txt"), 1),
             // An older version did not record pages; and one path runs in a circle.
-            listed("http://a.test/old", None, 4),
-            listed("http://e.test/1", Some("http://e.test/2"), 2),
-            listed("http://e.test/2", Some("http://e.test/1"), 2),
+            Listed::waiting("http://a.test/old", None, 4),
+            Listed::waiting("http://e.test/1", Some("http://e.test/2"), 2),
+            Listed::waiting("http://e.test/2", Some("http://e.test/1"), 2),
             // It was redirected for a cookie, and back.
-            listed("http://b.test/home", Some("http://b.test/check"), redirect),
-            listed("http://b.test/check", Some("http://b.test/home"), redirect),
+            Listed::waiting("http://b.test/home", Some("http://b.test/check"), redirect),
+            Listed::waiting("http://b.test/check", Some("http://b.test/home"), redirect),
         ];
         let mut links = Links::default();
         log.iter().for_each(|listed| links.take(listed));

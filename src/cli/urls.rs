@@ -319,18 +319,8 @@ mod tests {
             let interstitial = (state == UrlState::Fetched(403)).then_some(Interstitial::Challenge);
             let cut = (state == UrlState::Fetched(200)).then_some(Truncated::Length);
             let via = Some("http://b.test/").filter(|_| seconds.is_some());
-            let listed = Listed {
-                text: "http://a.test/",
-                via,
-                depth: 0,
-                state,
-                tries: 2,
-                is_duplicate: false,
-                interstitial,
-                cut,
-                seconds,
-                detail: "",
-            };
+            let waiting = Listed::waiting("http://a.test/", via, 0);
+            let listed = Listed { state, tries: 2, interstitial, cut, seconds, ..waiting };
             let line = Line::of(&listed, None);
             (line.columns(), serde_json::to_string(&line).expect("JSON"))
         };
@@ -373,21 +363,7 @@ mod tests {
         let health = HostHealth { troubles, ..HostHealth::default() };
         let mut known = Troubles::default();
         known.note(HostNote { host: "a.test".into(), health, ..HostNote::default() });
-        let of = |known: &Troubles, text, state| {
-            let (depth, tries, is_duplicate, interstitial, cut, seconds) = (0, 0, false, None, None, None);
-            known.of(&Listed {
-                text,
-                via: None,
-                depth,
-                state,
-                tries,
-                is_duplicate,
-                interstitial,
-                cut,
-                seconds,
-                detail: "",
-            })
-        };
+        let of = |known: &Troubles, text, state| known.of(&Listed { state, ..Listed::waiting(text, None, 0) });
         let refused = Some("a.test: robots.txt: connection refused, given up after 3 tries".to_owned());
         assert_eq!(of(&known, "http://a.test/", UrlState::Waiting), refused);
         assert_eq!(of(&known, "http://a.test/", UrlState::Failed(Failure::RobotsUnreachable)), refused);

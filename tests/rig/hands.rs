@@ -7,7 +7,6 @@ use std::sync::RwLock;
 use std::time::Duration;
 
 use ringcrawl_base::Failure;
-use ringcrawl_base::time::Instant;
 use ringcrawl_brain::job::{FetchJob, JobKind};
 use ringcrawl_brain::transaction::Transaction;
 use ringcrawl_config::{Config, PrivateAddresses};
@@ -64,30 +63,7 @@ pub fn with_hands<F: Future<Output = ()>>(config: &Config, test: impl FnOnce(Rc<
 }
 
 pub fn job(url: &str) -> FetchJob {
-    FetchJob {
-        id: 1,
-        host: 0,
-        kind: JobKind::Page,
-        url: Url::parse(url).expect("url"),
-        addr: Some(LOOPBACK),
-        both_families: false,
-        others: Vec::new(),
-        claims: Default::default(),
-        number: 0,
-        depth: 0,
-        via: None,
-        attempt: 0,
-        began: Instant::ZERO,
-        ended: None,
-        deadline: Instant::NEVER,
-        is_hurried: false,
-        is_strangers: false,
-        is_examined: false,
-        usage: None,
-        is_of_slow_site: false,
-        rest: Duration::ZERO,
-        told: None,
-    }
+    FetchJob { id: 1, addr: Some(LOOPBACK), ..FetchJob::new(JobKind::Page, Url::parse(url).expect("url")) }
 }
 
 pub async fn get(hands: &Rc<Hands>, url: &str) -> Result<Transaction, Failure> {

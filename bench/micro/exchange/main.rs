@@ -22,7 +22,6 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use ringcrawl_base::stage::Stage;
-use ringcrawl_base::time::Instant;
 use ringcrawl_brain::job::{FetchJob, JobKind};
 use ringcrawl_config::{Config, PrivateAddresses};
 use ringcrawl_crawler::fetch::Hands;
@@ -197,30 +196,7 @@ fn config(connections: usize) -> Config {
 }
 
 fn job(url: &Url) -> FetchJob {
-    FetchJob {
-        id: 0,
-        host: 0,
-        kind: JobKind::Page,
-        url: url.clone(),
-        addr: Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
-        both_families: false,
-        others: Vec::new(),
-        claims: Default::default(),
-        number: 0,
-        depth: 0,
-        via: None,
-        told: None,
-        attempt: 0,
-        began: Instant::ZERO,
-        ended: None,
-        deadline: Instant::NEVER,
-        is_hurried: false,
-        is_strangers: false,
-        is_examined: false,
-        usage: None,
-        is_of_slow_site: false,
-        rest: ringcrawl_base::time::Duration::ZERO,
-    }
+    FetchJob { addr: Some(IpAddr::V4(Ipv4Addr::LOCALHOST)), ..FetchJob::new(JobKind::Page, url.clone()) }
 }
 
 async fn get(hands: &Rc<Hands>, url: &Url) -> usize {

@@ -13,7 +13,7 @@ use super::robots::RobotsResult;
 use super::url_choice::{HostStep, UrlChoice, wait_for_origin};
 use super::{Frontier, STEPS_MAX, TURN_FUEL};
 use crate::job::{FetchJob, HostId, JobKind};
-use crate::politeness::{Claims, GivenUp};
+use crate::politeness::GivenUp;
 use crate::spool::{Block, ReadFor, Spool};
 use ringcrawl_base::Failure;
 use ringcrawl_base::time::{Duration, Instant};
@@ -449,30 +449,8 @@ impl Frontier {
         }
         let politeness = &self.settings.politeness;
         let rest = self.hosts[id].pace.delay(politeness).max(politeness.ip_delay);
-        FetchJob {
-            id: self.next_job,
-            host: id,
-            kind,
-            url,
-            addr,
-            both_families: false,
-            others: Vec::new(),
-            claims: Claims::default(),
-            number: 0,
-            depth: 0,
-            via: None,
-            attempt: 0,
-            began: now,
-            ended: None,
-            deadline,
-            is_hurried: false,
-            is_strangers: false,
-            is_examined: false,
-            usage: None,
-            is_of_slow_site,
-            rest,
-            told: None,
-        }
+        let (job, began) = (FetchJob::new(kind, url), now);
+        FetchJob { id: self.next_job, host: id, addr, began, deadline, is_of_slow_site, rest, ..job }
     }
 }
 

@@ -86,6 +86,15 @@ pub struct Listed<'a> {
     pub detail: &'a str,
 }
 
+impl<'a> Listed<'a> {
+    /// A URL that waits.
+    pub fn waiting(text: &'a str, via: Option<&'a str>, depth: u16) -> Listed<'a> {
+        let (state, tries, seconds) = (UrlState::Waiting, 0, None);
+        let (is_duplicate, interstitial, cut, detail) = (false, None, None, "");
+        Listed { text, via, depth, state, tries, is_duplicate, interstitial, cut, seconds, detail }
+    }
+}
+
 /// The state of a URL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum UrlState {
@@ -220,8 +229,8 @@ impl Listing {
         let aside: UrlBatch = UrlEntries::from_payload(payload)?.aside;
         for found in without_external(&aside) {
             if self.aside.remove(&hash(found.url)) {
-                let state = UrlState::SetAside;
-                each(ListingStep::Url(Listed { state, ..LastEnd::default().listed(found) }));
+                let waiting = Listed::waiting(found.url, found.via, found.depth);
+                each(ListingStep::Url(Listed { state: UrlState::SetAside, ..waiting }));
             }
         }
         Some(())

@@ -7,8 +7,7 @@
 use super::PageReader;
 use crate::job::{FetchJob, JobKind};
 use crate::stats::Totals;
-use crate::transaction::{Timings, Transaction};
-use ringcrawl_base::time::{Duration, Instant, UnixTime};
+use crate::transaction::Transaction;
 use ringcrawl_http::{Decoder, Limits, Method, ResponseReader};
 use ringcrawl_url::{Url, UrlBatch};
 
@@ -22,44 +21,8 @@ impl PageReader {
         let mut reader = ResponseReader::new(Method::Get, limits);
         reader.feed(bytes).ok()?;
         reader.end_of_stream().ok()?;
-        let transaction = Transaction {
-            response: reader.into_response()?,
-            request_bytes: Vec::new(),
-            ip: None,
-            started: UnixTime::from_micros(0),
-            timings: Timings::default(),
-            reused: false,
-            tls: None,
-            secure: false,
-            reset: false,
-            slow: false,
-            crowded_out: false,
-            excess: false,
-        };
-        let job = FetchJob {
-            id: 0,
-            host: 0,
-            kind: JobKind::Page,
-            url: url.clone(),
-            addr: None,
-            both_families: false,
-            others: Vec::new(),
-            claims: Default::default(),
-            number: 0,
-            depth: 0,
-            via: None,
-            attempt: 0,
-            began: Instant::ZERO,
-            ended: None,
-            deadline: Instant::NEVER,
-            is_hurried: false,
-            is_strangers: false,
-            is_examined: false,
-            usage: None,
-            is_of_slow_site: false,
-            rest: Duration::ZERO,
-            told: None,
-        };
+        let transaction = Transaction::plain(reader.into_response()?);
+        let job = FetchJob::new(JobKind::Page, url.clone());
         let mut decoder = Decoder::default();
         let page = self.read(&job, &transaction, &mut decoder, &mut Totals::default());
         Some(page.into_fetched().links.into())

@@ -8,35 +8,12 @@ mod sitemaps;
 use super::*;
 use crate::sample::plain_transaction;
 use ringcrawl_base::Blemish;
-use ringcrawl_base::time::{Duration, Instant, UnixTime};
+use ringcrawl_base::time::{Duration, UnixTime};
 use ringcrawl_config::AdvisedAgainst;
 use ringcrawl_url::Url;
 
 fn job(kind: JobKind, url: &str) -> FetchJob {
-    FetchJob {
-        id: 1,
-        host: 0,
-        kind,
-        url: Url::parse(url).expect("a URL"),
-        addr: None,
-        both_families: false,
-        others: Vec::new(),
-        claims: Default::default(),
-        number: 0,
-        depth: 3,
-        via: None,
-        attempt: 0,
-        began: Instant::ZERO,
-        ended: None,
-        deadline: Instant::NEVER,
-        is_hurried: false,
-        is_strangers: false,
-        is_examined: false,
-        usage: None,
-        is_of_slow_site: false,
-        rest: Duration::ZERO,
-        told: None,
-    }
+    FetchJob { id: 1, depth: 3, ..FetchJob::new(kind, Url::parse(url).expect("a URL")) }
 }
 
 /// The value of a field of its metadata record.

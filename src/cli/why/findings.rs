@@ -293,18 +293,7 @@ mod tests {
         let mut facts = Findings::new(WhySubject::read(asked).expect("a URL or a host"), 7);
         for (index, (text, state, depth)) in urls.iter().enumerate() {
             let seconds = (*state != UrlState::Waiting).then_some(index as u64);
-            let listed = Listed {
-                text,
-                via: None,
-                depth: *depth,
-                state: *state,
-                tries: 1,
-                is_duplicate: false,
-                interstitial: None,
-                cut: None,
-                seconds,
-                detail: "",
-            };
+            let listed = Listed { state: *state, tries: 1, seconds, ..Listed::waiting(text, None, *depth) };
             facts.take(&ListingStep::Url(listed));
         }
         facts

@@ -199,7 +199,9 @@ fn cut(url: &UrlFacts) -> &'static str {
         Some(Truncated::Length) => {
             ", cut at a limit of length (fetch.body_bytes_max, fetch.body_wire_bytes_max or fetch.decode_ratio_max)"
         }
-        Some(Truncated::Time) => ", cut because it took too long (fetch.deadline, fetch.rate_min)",
+        Some(Truncated::Time) => {
+            ", cut because it took too long (fetch.deadline, fetch.rate_min, or five seconds when slow sites keep others waiting)"
+        }
         Some(Truncated::Disconnect) => ", cut off: the connection ended before the page did",
         Some(Truncated::Unspecified) => ", cut off where its framing or content coding broke",
     }

@@ -58,29 +58,11 @@ const PAGES_MAX: usize = 1_000;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ringcrawl_brain::log::UrlState;
 
     /// The path to a URL in a log of URLs, pages that linked to them, and bits of `Hops`; and whether it begins at a
     /// seed.
     fn way(url: &str, log: &[(&str, Option<&str>, u16)]) -> (Vec<String>, bool) {
-        let log: Vec<Listed<'_>> = log
-            .iter()
-            .map(|(text, via, depth)| {
-                let (state, seconds) = (UrlState::Waiting, None);
-                Listed {
-                    text,
-                    via: *via,
-                    depth: *depth,
-                    state,
-                    tries: 0,
-                    is_duplicate: false,
-                    interstitial: None,
-                    cut: None,
-                    seconds,
-                    detail: "",
-                }
-            })
-            .collect();
+        let log: Vec<Listed<'_>> = log.iter().map(|(text, via, depth)| Listed::waiting(text, *via, *depth)).collect();
         let mut linkers = Linkers::default();
         log.iter().for_each(|listed| linkers.take(listed));
         let mut way = Way::to(&Url::parse(url).expect("a URL"), linkers);

@@ -160,7 +160,7 @@ fn noise(rng: &mut Rng, bytes: usize) -> Vec<u8> {
 fn twins_agree() {
     let mut rng = Rng::new(1);
     let mut found = [0; 2];
-    for round in 0..300 {
+    for round in 0..90 {
         let bytes = match round % 3 {
             0 => rng.index(600),
             1 => 32_000 + rng.index(1_600),
@@ -173,7 +173,7 @@ fn twins_agree() {
         found[0] += usize::from(own_html.is_some());
         found[1] += usize::from(own_text.is_some());
     }
-    assert!(found.iter().all(|found| *found > 150), "{found:?}");
+    assert!(found.iter().all(|found| *found > 45), "{found:?}");
 }
 
 #[test]

@@ -262,8 +262,9 @@ impl Flights {
             }
             _ => return,
         };
-        let count = grouped(links);
-        effects.note(format!("{page}: {count} links were dropped, beyond {limit}{more}"));
+        // Strangers choose the URL.
+        let (page, count) = (page.as_str(), grouped(links));
+        effects.note(format!("{page:.NOTE_URL_BYTES_MAX$}: {count} links were dropped, beyond {limit}{more}"));
     }
 
     /// Sets the gauges.
@@ -278,5 +279,7 @@ impl Flights {
 
 /// Pages of a shard whose dropped links are reported one by one.
 const DROPS_TOLD_MAX: u32 = 16;
+/// The rest of a URL is left out there.
+const NOTE_URL_BYTES_MAX: usize = 500;
 /// How long a shard without any page left in the budget waits before it looks again.
 const BUDGET_PAUSE: Duration = Duration::from_millis(100);

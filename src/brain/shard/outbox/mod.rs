@@ -9,7 +9,8 @@
 //! Invariants: the numbers of messages sent and received count those that the census compares.
 //! Limits: a kill loses links between sites that were found since the last commit or are on their way to another
 //! shard. Sites may then have fewer pages ahead of others until they are linked to again. Advice (nofollow) does not
-//! travel with links to other hosts, so these count, too.
+//! travel with links to other hosts, so these count, too. While all lanes together have no room, counts of links to
+//! URLs are dropped (orders by importance then rank by fewer links).
 //! Leaves to others: order, acknowledgements and memory of a lane (`exchange`).
 
 mod link_counts;

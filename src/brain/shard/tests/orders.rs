@@ -17,8 +17,8 @@ struct Web {
 }
 
 const SEEDS: u64 = 3;
-const SITES: u64 = 12;
-const PAGES: u64 = 120;
+const SITES: u64 = 8;
+const PAGES: u64 = 80;
 
 fn text(site: u64, page: u64) -> String {
     format!("http://s{site}.test/{page}")
