@@ -58,8 +58,12 @@ pub(super) fn exit_code(dir: &Path, Summary { totals, ended, .. }: &Summary) -> 
             Ok(())
         })
     });
-    if has_hope || count == 0 {
+    if has_hope || count == 0 && (may_go_on || read.is_err()) {
         return DONE;
+    }
+    if count == 0 {
+        tell!("ringcrawl: no seed was begun in the time that the crawl had (crawl.time_max)");
+        return NO_PAGE;
     }
     tell!("ringcrawl: no seed gave a page:");
     ends.iter().for_each(|end| tell!("ringcrawl: {end}"));

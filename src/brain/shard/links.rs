@@ -108,12 +108,17 @@ impl Shard {
     }
 
     /// Takes in some seeds as it does links, once the URLs of earlier runs are known. A seed that finds no room is not
-    /// logged, because the next run gets it again.
+    /// logged, because the next run gets it again. What was set aside gets another chance behind the last.
     pub(super) fn sow(&mut self, now: Instant) {
-        for seed in self.resumption.take_seeds() {
+        let seeds = self.resumption.take_seeds();
+        let were_last = !seeds.is_empty() && !self.resumption.holds_seeds();
+        for seed in seeds {
             if let Some((key, depth)) = self.key_if_ours(now, &seed, (None, 0)) {
                 self.accept(now, key, &seed, (None, depth));
             }
+        }
+        if were_last {
+            self.reconsider_next();
         }
     }
 
@@ -138,7 +143,7 @@ impl Shard {
 
     /// Reads back the next block of these, unless the run is to end: they are in the log for the next one.
     pub(super) fn reconsider_next(&mut self) {
-        if self.phase == Phase::Run {
+        if self.phase == Phase::Run && !self.resumption.holds_seeds() {
             self.resumption.reconsider_next(&mut self.durability.spool);
         }
     }

@@ -174,6 +174,9 @@ impl Shard {
         if self.may_sow() {
             self.sow(now);
         }
+        if self.has_seeds_first() {
+            return self.effects.pop();
+        }
         self.frontier.review(now);
         self.note_rests(now);
         if let Some(effect) = self.next_reading(now) {
@@ -216,26 +219,31 @@ impl Shard {
         if self.effects.is_over() || self.is_replaying() {
             return self.resumption.next_due().filter(|_| !self.effects.is_over());
         }
+        if self.has_seeds_first() {
+            let now = self.may_sow().then_some(Instant::ZERO);
+            return now.or(self.durability.next_due());
+        }
         // A shard that may not fetch waits for a slot or for the disk, and both end with an input.
         let fetches = if self.held_by().is_none() { self.flights.next_due(&self.frontier) } else { None };
         let lookups = self.flights.lookups.next_due().filter(|_| self.phase < Phase::Close);
         let late = self.frontier.slots.fetch_slots.next_late().filter(|_| self.phase == Phase::Run);
         let is_reviewing = self.frontier.review.is_going_on() && self.phase < Phase::Close;
-        let is_busy = self.flights.network.has_cleared() || is_reviewing || self.may_sow();
+        let is_busy = self.flights.network.has_cleared() || is_reviewing;
         let cleared = is_busy.then_some(Instant::ZERO);
         let written = self.durability.next_due();
         [fetches, lookups, late, cleared, self.outbox.next_due(), written].into_iter().flatten().min()
     }
 
-    /// Whether more seeds are taken in now. Those that still wait when the run ends are given to the next one.
+    /// Whether more seeds are taken in now.
     fn may_sow(&self) -> bool {
-        self.phase == Phase::Run && self.resumption.holds_seeds() && !self.effects.is_disk_behind()
+        self.has_seeds_first() && !self.effects.is_disk_behind()
     }
 
     /// Whether messages from other shards are taken in now. Messages that the disk has no time for stay with their
     /// sender, which has a disk, too. At the end everything is taken in: the rings bound how much there is.
     pub fn accepts_messages(&self) -> bool {
-        !self.is_replaying() && (self.phase == Phase::Close || !self.effects.is_disk_behind())
+        let is_ready = !self.is_replaying() && !self.has_seeds_first();
+        is_ready && (self.phase == Phase::Close || !self.effects.is_disk_behind())
     }
 
     /// Whether responses are taken in now: what is found in them must be written, and the disk may be behind.
@@ -250,6 +258,12 @@ impl Shard {
         self.resumption.is_under_way()
     }
 
+    /// Whether seeds wait to be taken in. Until then nothing is fetched, and no message is taken in: a seed to which a
+    /// link leads first would be no seed. Those that still wait when the run ends are given to the next one.
+    fn has_seeds_first(&self) -> bool {
+        self.phase == Phase::Run && self.resumption.holds_seeds()
+    }
+
     /// What the housekeeping thread needs from the shard.
     pub fn report(&self) -> ShardReport {
         let is_drained =
@@ -259,7 +273,7 @@ impl Shard {
             Phase::Drain => self.flights.len() == 0 && is_drained,
             Phase::Abort | Phase::Close => is_drained,
         };
-        let is_resumed = !self.is_replaying() && (self.phase > Phase::Run || !self.resumption.holds_seeds());
+        let is_resumed = !self.is_replaying() && !self.has_seeds_first();
         let (sent, received) = self.outbox.messages();
         ShardReport { quiet: nothing_to_do && is_resumed && self.effects.is_empty(), sent, received }
     }

@@ -52,8 +52,10 @@ impl Shard {
             self.frontier.set_clock(self.clock);
         }
         self.tell_outage(now, None);
-        self.reconsider_next();
-        self.sow(now);
+        match self.resumption.holds_seeds() {
+            true => self.sow(now),
+            false => self.reconsider_next(),
+        }
     }
 
     fn replayed(&mut self, now: Instant, step: ReplayStep<'_>) {

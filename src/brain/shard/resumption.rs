@@ -216,7 +216,7 @@ impl Resumption {
     }
 }
 
-/// Their text takes a megabyte or less, of which the disk has twice as much in flight.
+/// Their text usually takes less than a megabyte.
 const SEEDS_AT_ONCE: usize = 4_096;
 /// Interval between two checks whether all shards have read their logs.
 const SETTLE_PAUSE: Duration = Duration::from_millis(5);

@@ -200,7 +200,7 @@ fn cut(url: &UrlFacts) -> &'static str {
             ", cut at a limit of length (fetch.body_bytes_max, fetch.body_wire_bytes_max or fetch.decode_ratio_max)"
         }
         Some(Truncated::Time) => {
-            ", cut because it took too long (fetch.deadline, fetch.rate_min, or five seconds when slow sites keep others waiting)"
+            ", cut because it took too long (fetch.deadline, fetch.rate_min, or five seconds while others wait)"
         }
         Some(Truncated::Disconnect) => ", cut off: the connection ended before the page did",
         Some(Truncated::Unspecified) => ", cut off where its framing or content coding broke",

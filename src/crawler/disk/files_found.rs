@@ -156,7 +156,7 @@ fn close_segment(path: &Path, name: &str) -> io::Result<(u64, LeftOpen)> {
     file.sync_all()?;
     if recovery.records == 0 {
         fs::remove_file(path)?;
-        return Ok((0, closed));
+        return Ok((0, LeftOpen::Closed { name: name.to_owned(), cut_bytes, damaged: 0 }));
     }
     write_index(path, name, &recovery.index)?;
     fs::rename(path, path.with_file_name(name))?;

@@ -6,7 +6,8 @@
 //! flight, and end in any order. So thousands of sites that drip leave a quarter of the slots to those that answer.
 //! Which sites drip is known only after they have held a slot for a while. Therefore, while slow fetches and unknown
 //! sites hold more than half of all slots, a fetch of any site that is not slow gets [`CUT_SHORT_AFTER`] to complete
-//! instead of `fetch.deadline`. A fetch that needs more fails, which makes its site slow, and is retried with its full
+//! instead of `fetch.deadline`; so does a fetch at an address for which others wait, until its site had sixteen fast
+//! ones. A fetch that needs more fails, which makes its site slow, and is retried with its full
 //! time. The same applies to a fetch that began earlier, when slow fetches hold three quarters of all slots: sites that
 //! were fast may have become slow all at once. If hardly any site is fast, the network path is slow and not the sites,
 //! and no fetch is cut short. What counts is the time until a response has arrived: how long it then waits for us is
