@@ -144,19 +144,19 @@ fn seeds_are_taken_in_piece_by_piece() {
     assert!(!rig.shard.report().quiet && rig.shard.next_due() == Some(Instant::ZERO));
     // A link to a later one, from a page or another shard, must not come before it.
     assert!(!rig.shard.accepts_messages());
-    while rig.counts().1 < 10_000 {
+    loop {
         match rig.shard.poll(Instant::ZERO) {
             Some(Effect::Disk(op)) => {
                 let end = Input::Disk(rig.disk(op));
                 rig.shard.handle(Instant::ZERO, end);
             }
-            Some(effect @ (Effect::Ask(_) | Effect::Fetch(_))) => panic!("{effect:?} before all seeds are taken in"),
+            Some(Effect::Ask(_) | Effect::Fetch(_)) => break,
             Some(_) => {}
             None => assert_eq!(rig.shard.next_due(), Some(Instant::ZERO)),
         }
     }
-    rig.run(Instant::ZERO);
     assert_eq!(rig.counts().1, 10_000);
+    rig.run(Instant::ZERO);
     assert!(!rig.shard.report().quiet, "a page is fetched");
 }
 
