@@ -105,9 +105,10 @@ impl Crowd {
             left: vec![honest.pages; honest.hosts],
             ..Witness::default()
         }));
-        let (seen, plain_port) = (Arc::clone(&witness), ports.plain);
+        let plain_port = ports.plain;
+        // Takes seconds, so it is done before anything can be asked for.
+        let host = Arc::new(Host { honest, attackers: Attackers::new(ports), witness: Arc::clone(&witness) });
         std::thread::spawn(move || {
-            let host = Arc::new(Host { honest, attackers: Attackers::new(ports), witness: seen });
             runtime.block_on(async {
                 tokio::spawn(serve_secure(secure, Arc::clone(&host)));
                 loop {

@@ -51,8 +51,12 @@ impl Soak {
 
         let group = MemoryGroup::new(ram_bytes_max + ram_bytes_max / 10);
         let mut process = group.as_ref().map_or_else(|| start(&arguments), |group| group.start(&arguments));
-        process.wait_with_patience(patience, "every honest page", || crowd.had() >= honest.all());
+        let until = Instant::now() + patience;
+        process.wait_with_patience(2 * patience, "every honest page", || {
+            crowd.had() >= honest.all() || Instant::now() > until
+        });
         let witness = crowd.witness();
+        assert!(witness.had >= honest.all(), "{}", witness.words(honest));
         process.signal("TERM");
         let signalled = Instant::now();
         let ended = process.end().expect(0);
