@@ -33,7 +33,6 @@ pub use servers::Servers;
 use crate::outcome::Outcome;
 use lookup::{Addresses, Lookup, NextStep};
 use rate::QueryRate;
-use ringcrawl_base::Failure;
 use ringcrawl_base::time::{Duration, Instant};
 use ringcrawl_config::{Config, Dns, Families, ProxyNames};
 
@@ -70,7 +69,7 @@ pub struct Lookups {
 }
 
 impl Lookups {
-    /// No lookups yet; one of `shards` that share `dns.rate_max`, with `servers` name servers.
+    /// No lookups yet; one of `shards` that share `dns.rate_max`, with `servers` name servers, at least one.
     pub fn new(config: &Config, shards: u16, servers: usize) -> Lookups {
         let dns = &config.dns;
         Lookups {
@@ -117,11 +116,7 @@ impl Lookups {
         if !is_name(&name) {
             return Some(self.known(Vec::new()));
         }
-        if self.servers.is_empty() {
-            self.failed += 1;
-            return Some(Outcome::Failed(Failure::DnsFailed));
-        }
-        let lookup = Lookup::new(name, both_families, &self.settings, self.servers.len());
+        let lookup = Lookup::new(name, both_families, &self.settings, self.servers.count());
         assert!(self.lookups.insert(id, lookup).is_none(), "lookup {id} was started twice");
         self.turns.push_back((self.rate.turn(now), id));
         None
@@ -186,7 +181,7 @@ impl Lookups {
             let name = name.clone();
             DnsQuery { lookup: PROBE, server, name, family, with_edns: false, wait }
         };
-        let servers = 0..self.servers.len();
+        let servers = 0..self.servers.count();
         self.to_probe = names.iter().flat_map(|name| servers.clone().map(move |server| query(name, server))).collect();
     }
 

@@ -45,20 +45,16 @@ impl Edns {
 }
 
 impl Servers {
-    /// `count` servers about which nothing is known.
+    /// `count` servers about which nothing is known, at least one.
     pub fn new(count: usize) -> Servers {
+        assert!(count > 0, "the hands have a server, or expect one");
         let server = Server { failures_in_row: 0, rests_until: Instant::ZERO, edns: Edns::UNKNOWN };
         Servers { servers: vec![server; count] }
     }
 
     /// How many there are.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.servers.len()
-    }
-
-    /// Whether there are none: neither the configuration nor the system names one.
-    pub fn is_empty(&self) -> bool {
-        self.servers.is_empty()
     }
 
     /// The server to query at `now`, among those that `ruled_out` does not name.

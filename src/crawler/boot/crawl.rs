@@ -70,8 +70,7 @@ impl Crawl {
             let of = |totals: &Totals| (totals.reading_logs == 0).then_some(totals.queued);
             self.control.totals().iter().map(of).collect()
         };
-        let is_uneven =
-            is_running && self.watch.waits_for(ring::now()).is_none() && self.balance.look(elapsed, waiting);
+        let is_uneven = is_running && !self.watch.is_waiting() && self.balance.look(elapsed, waiting);
         let phase = self.supervisor.look(Observation {
             is_uneven,
             elapsed,

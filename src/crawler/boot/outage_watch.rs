@@ -88,7 +88,12 @@ impl OutageWatch {
         Some(format!("{}, and outage.wait_max has passed", self.describe(&outage, now)))
     }
 
-    /// What makes fetching wait now.
+    /// Whether anything makes fetching wait now.
+    pub fn is_waiting(&self) -> bool {
+        self.is_disk_full || self.breaker.outage().is_some()
+    }
+
+    /// What makes fetching wait now, in words. May read a file: not for every turn.
     pub fn waits_for(&self, now: Instant) -> Option<String> {
         match self.breaker.outage() {
             Some(outage) => Some(self.describe(&outage, now)),
@@ -105,7 +110,7 @@ impl OutageWatch {
     fn describe(&self, outage: &Outage, now: Instant) -> String {
         let are_silent = matches!(outage.cause, Cause::NameServers { have_errors: false });
         let why = if are_silent { fetch::no_name_server(&self.dns) } else { None };
-        outage.describe(now) + &why.map(|why| format!(" ({why})")).unwrap_or_default()
+        outage.describe(now) + &why.map(|why| format!(" (at present, {why})")).unwrap_or_default()
     }
 
     fn disk(&self) -> String {

@@ -27,6 +27,8 @@ pub(super) struct ScopeReload {
     /// What was rejected because too much was missing: in words, with digests.
     held: Option<String>,
     is_wanted: bool,
+    /// A request came after `held` was told.
+    is_confirmed: bool,
     reading: Option<JoinHandle<Result<ScopeFiles, Vec<String>>>>,
     /// What shards should take: its version, and the report for when all have taken it.
     given: Option<Given>,
@@ -42,26 +44,35 @@ struct Given {
 
 impl ScopeReload {
     pub(super) fn new(config: Arc<Config>, scope: Scope, files: ScopeFiles) -> ScopeReload {
-        ScopeReload { config, scope, files, held: None, is_wanted: false, reading: None, given: None }
+        ScopeReload {
+            config,
+            scope,
+            files,
+            held: None,
+            is_wanted: false,
+            is_confirmed: false,
+            reading: None,
+            given: None,
+        }
     }
 
     /// Why `files` should not take effect, if so.
     fn objection(&mut self, files: &ScopeFiles) -> Option<String> {
         let told = files.to_string();
         let is_again = self.held.take().is_some_and(|held| held == told);
-        if is_again || self.config.scope.halved == Halved::Take {
+        let is_confirmed = std::mem::take(&mut self.is_confirmed);
+        if is_again && is_confirmed || self.config.scope.halved == Halved::Take {
             return None;
         }
         let lost = files.halved(&self.files)?;
         self.held = Some(told);
-        // Its sender had not read this.
-        self.is_wanted = false;
         Some(format!("{lost}; send the signal again to accept it, or set scope.halved = \"take\""))
     }
 
     /// Requests that the files be read again.
     pub(super) fn ask(&mut self) {
         self.is_wanted = true;
+        self.is_confirmed = self.held.is_some();
     }
 
     /// Bytes of memory that block lists take, or may take while they are read.
@@ -152,7 +163,9 @@ mod tests {
         reload.look(&control);
         reload.ask();
         let told = settled(&mut reload, &control);
-        assert!(told.contains("send the signal again") && !told.contains("in effect on all shards"), "{told}");
+        // It was handled, too: the files were read twice.
+        assert_eq!(told.matches("send the signal again").count(), 2, "{told}");
+        assert!(!told.contains("in effect on all shards"), "{told}");
         reload.ask();
         let told = settled(&mut reload, &control);
         assert!(told.contains("in effect on all shards"), "{told}");
