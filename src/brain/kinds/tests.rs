@@ -286,7 +286,7 @@ fn only_some_pages_of_a_good_kind_are_looked_at() {
 #[test]
 fn memory_is_bounded_and_nothing_panics() {
     let (mut host, mut rng) = (Host::default(), Rng::new(7));
-    for _ in 0..20_000 {
+    for _ in 0..5_000 {
         let path: String = (0..rng.below(6)).map(|_| format!("/{}", letters(rng.below(90)))).collect();
         let query: String =
             (0..rng.below(4)).map(|_| format!("&{}={}", letters(rng.below(40)), rng.below(9))).collect();

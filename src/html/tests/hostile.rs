@@ -48,9 +48,9 @@ const HOSTILE_SECONDS_MAX: u64 = 20;
 
 #[test]
 fn time_is_linear() {
-    let million = 1_000_000;
-    let many = |piece: &str| piece.repeat(million / piece.len());
-    let long = "x".repeat(million / 2);
+    let length = 400_000;
+    let many = |piece: &str| piece.repeat(length / piece.len());
+    let long = "x".repeat(length / 2);
     let pages = [
         many("<"),
         many("<!--"),
@@ -74,7 +74,7 @@ fn time_is_linear() {
         format!("<!--{}--><svg></x>{}", many("<x "), many("<svg></x>")),
         format!("{}<svg></x>", many("<!---->")),
         format!("{}<svg></x>", many("<!----!>")),
-        format!("<!{}><svg></x>", "-".repeat(million)),
+        format!("<!{}><svg></x>", "-".repeat(length)),
         format!("{}<svg></x>", many("<?>")),
         format!("{}{}", "<b>".repeat(300), many("<svg><g/></y></svg></z>")),
         many("<base>"),

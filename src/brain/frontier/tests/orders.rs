@@ -48,14 +48,14 @@ fn url(number: u64) -> String {
 fn every_order_covers_everything_once_within_its_memory() {
     for (order, ram_bytes_max) in ALL.into_iter().flat_map(|order| [0, 4_000, 1 << 30].map(|bytes| (order, bytes))) {
         for hosts_max in [4, 1_000] {
-            let ranks = (0..1_000).map(|number| (url(3 * number), number as f64));
+            let ranks = (0..400).map(|number| (url(3 * number), number as f64));
             let mut bed = bed(order, |config| {
                 config.frontier.hosts_max = hosts_max;
                 config.frontier.ram_bytes_max = ram_bytes_max;
             })
             .ranked(ranks);
             let mut rng = Rng::new(ram_bytes_max);
-            for number in 0..3_000 {
+            for number in 0..1_200 {
                 bed.offer_numbered(&url(number), number);
                 bed.linked(&url(rng.below(number + 1)), 1);
                 // Heads, and tails of less than 512 bytes in each of up to ten queues.
@@ -71,12 +71,12 @@ fn every_order_covers_everything_once_within_its_memory() {
                     bed.frontier.queued()
                 );
                 jobs = bed.jobs.len();
-                (0..20).for_each(|_| bed.linked(&url(rng.below(3_000)), 1));
+                (0..20).for_each(|_| bed.linked(&url(rng.below(1_200)), 1));
             }
             let numbers: BTreeSet<u64> =
                 bed.jobs.iter().filter(|(_, job)| job.kind == JobKind::Page).map(|(_, job)| job.number).collect();
             let pages: BTreeSet<&str> = bed.pages().into_iter().collect();
-            assert_eq!((pages.len(), numbers.len(), bed.count(JobKind::Page)), (3_000, 3_000, 3_000), "{order:?}");
+            assert_eq!((pages.len(), numbers.len(), bed.count(JobKind::Page)), (1_200, 1_200, 1_200), "{order:?}");
             assert!(bed.jobs.iter().all(|(_, job)| job.kind != JobKind::Page || job.url.as_str() == url(job.number)));
             assert_eq!((bed.frontier.queued(), bed.frontier.ram_bytes(), bed.disk.len()), (0, 0, 0), "{order:?}");
         }
@@ -111,29 +111,29 @@ fn two_tickets_of_one_url_have_a_turn_each() {
 fn long_queues_are_on_disk_in_every_order() {
     for order in ALL {
         let mut bed = bed(order, |config| config.frontier.ram_bytes_max = 40_000)
-            .ranked((0..4_000).map(|number| (url(number), number as f64)));
+            .ranked((0..2_000).map(|number| (url(number), number as f64)));
         // A block of each host has come back: half a kilobyte, where twenty hosts share so little memory. Hosts with
         // drawn URLs also keep 4 KiB of taken entries, in up to twice the room.
         let most = if order == UrlOrder::Random { 100_000 + 20 * 8_192 } else { 100_000 };
         // Without the places of blocks, in up to four times the room.
         let urls_bytes = |bed: &Bed| bed.frontier.ram_bytes().saturating_sub(4 * bed.spool.reference_bytes());
-        for number in 0..30_000 {
+        for number in 0..12_000 {
             bed.offer_numbered(&url(number), number);
             if number % 3 == 0 {
                 bed.linked(&url(number / 2), 1 + (number % 9) as u16);
             }
             // Queues that are read and still grow.
-            if number >= 10_000 && number % 2 == 0 {
+            if number >= 4_000 && number % 2 == 0 {
                 bed.run(HOUR, 1, &mut well);
             }
             assert!(urls_bytes(&bed) < most, "{order:?}, {number}: {} bytes", bed.frontier.ram_bytes());
         }
-        assert!(bed.spool.bytes() > 400_000, "{order:?}: {} bytes on disk", bed.spool.bytes());
+        assert!(bed.spool.bytes() > 160_000, "{order:?}: {} bytes on disk", bed.spool.bytes());
         while !bed.frontier.is_idle() {
             bed.run(HOUR, 10, &mut well);
             assert!(urls_bytes(&bed) < most, "{order:?}: {} bytes", bed.frontier.ram_bytes());
         }
-        assert_eq!((bed.count(JobKind::Page), bed.frontier.queued()), (30_000, 0), "{order:?}");
+        assert_eq!((bed.count(JobKind::Page), bed.frontier.queued()), (12_000, 0), "{order:?}");
     }
 }
 

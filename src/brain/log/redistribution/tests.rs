@@ -259,7 +259,7 @@ fn damage_is_told_and_the_rest_is_known() {
     let mut whole = written(3);
     let (all, ..) = known(&mut whole, 3);
     let (mut told, mut rng) = (0, Rng::new(1));
-    for _ in 0..300 {
+    for _ in 0..100 {
         let mut files = written(3);
         let log = rng.below(files.earlier.len() as u64) as usize;
         let bytes = files.earlier.values_mut().nth(log).unwrap();
@@ -275,7 +275,7 @@ fn damage_is_told_and_the_rest_is_known() {
         assert!(is_told, "a flipped bit");
         told += u64::from(lost > 0);
     }
-    assert!(told > 20, "{told}");
+    assert!(told > 6, "{told}");
 }
 
 #[test]

@@ -298,15 +298,15 @@ fn damage_is_told_in_urls_and_never_wrong() {
     let whole = written();
     let (truth, _, _) = read(&whole, 1_000).expect("our own");
     let mut told = [0; 3];
-    for seed in 0..11_000 {
+    for seed in 0..2_200 {
         let (mut rng, mut files) = (Rng::new(seed), whole.clone());
         let names: Vec<LogFile> = files.keys().copied().collect();
         let name = names[rng.below(names.len() as u64) as usize];
         let bytes = files.get_mut(&name).expect("a file");
         let length = bytes.len() as u64;
         match seed {
-            0..10_000 => bytes[rng.below(length) as usize] ^= 1 << rng.below(8),
-            10_000..10_990 => bytes.truncate(rng.below(length) as usize),
+            0..2_000 => bytes[rng.below(length) as usize] ^= 1 << rng.below(8),
+            2_000..2_190 => bytes.truncate(rng.below(length) as usize),
             _ => drop(files.remove(&name)),
         }
         let (urls, batches, found) = read(&files, 1_000).expect("damaged bytes are no error");
@@ -315,7 +315,7 @@ fn damage_is_told_in_urls_and_never_wrong() {
         }
         let open = urls.iter().filter(|(number, is_over)| truth[number] && !**is_over).count() as u64;
         let left = files.get(&name).map_or(0, Vec::len);
-        let is_cut_at_a_block = seed >= 10_000 && starts(&whole[&name]).contains(&(left as u64));
+        let is_cut_at_a_block = seed >= 2_000 && starts(&whole[&name]).contains(&(left as u64));
         if name == LogFile::Urls {
             // No other log knows the last URL.
             assert!([0, 1].contains(&(10 - urls.len() as u64 - found.urls_lost)), "seed {seed}: {urls:?} {found:?}");
@@ -338,5 +338,5 @@ fn damage_is_told_in_urls_and_never_wrong() {
             *count += u64::from(is_told);
         }
     }
-    assert!(told.iter().all(|count| *count > 300), "{told:?}");
+    assert!(told.iter().all(|count| *count > 60), "{told:?}");
 }
