@@ -136,7 +136,7 @@ impl Soak {
 #[test]
 fn all_attacks_at_once() {
     let soak = Soak {
-        honest: Honest { hosts: 200, pages: 16 },
+        honest: Honest { hosts: 120, pages: 12 },
         ram_bytes_max: 512 << 20,
         deadline: Duration::from_secs(12),
         config: "fetch.connect_timeout = \"1s\"\nfetch.first_byte_timeout = \"8s\"\nfetch.rate_grace = \"4s\"\n",

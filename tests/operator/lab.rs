@@ -148,9 +148,9 @@ fn a_table_and_figures_that_are_the_same_each_time() {
     let order = [
         "lab",
         "--pages-count",
-        "600",
+        "240",
         "--sites-count",
-        "30",
+        "20",
         "--partition",
         "site-hash,url-hash",
         "--mode",
@@ -165,7 +165,7 @@ fn a_table_and_figures_that_are_the_same_each_time() {
     let csv = ["one", "two"].map(|name| {
         let out = folder.at(name);
         let text = run_lab(&[&order[..], &["--out", &out]].concat()).expect(0).out;
-        assert!(text.starts_with("600 pages, 30 sites, ") && text.lines().count() == 2 + 16, "{text}");
+        assert!(text.starts_with("240 pages, 20 sites, ") && text.lines().count() == 2 + 16, "{text}");
         std::fs::read_to_string(format!("{out}/lab.csv")).expect("a table")
     });
     assert_eq!(csv[0], csv[1]);

@@ -12,7 +12,7 @@ use crate::rig::web::{self, web};
 #[test]
 fn a_plan_of_one_crawl_is_the_next_ones_assignment() {
     let folder = TempFolder::new("vector");
-    let model = ModelConfig { sites: 60, pages: 1_500, addresses: 32, ..ModelConfig::default() };
+    let model = ModelConfig { sites: 60, pages: 800, addresses: 32, ..ModelConfig::default() };
     let path = folder.at("vector");
     // Each web has ports of its own, which stand in the names of pages.
     let crawl = |name: &str, vector: &str, set: &[&str]| {
