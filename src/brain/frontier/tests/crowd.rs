@@ -192,7 +192,7 @@ fn closed_ports_at_a_shared_address_leave_turns_to_others() {
             (0..200).for_each(|x| crowd.offer(&format!("http://x{x}.att{n}.test:81/0")));
         }
         let before = crowd.pages("victim");
-        crowd.run(600_000, &mut answer);
+        crowd.run(200_000, &mut answer);
         crowd.pages("victim") - before
     };
     let [alone, one, five, hundred] = [0, 1, 5, 100].map(pages);
@@ -263,7 +263,7 @@ fn places_are_not_kept_for_addresses_that_rest() {
     }
     crowd.run(60_000, &mut answer);
     let mut pages = Vec::new();
-    for tick in 0..2_400_u64 {
+    for tick in 0..1_200_u64 {
         for k in 0..28 {
             if (tick + 260 - 9 * k) % 260 == 0 {
                 crowd.offer(&format!("http://d{k}.f{k}.test/{tick}"));
@@ -273,11 +273,11 @@ fn places_are_not_kept_for_addresses_that_rest() {
             }
         }
         crowd.run(1_000, &mut answer);
-        if tick % 600 == 599 {
+        if tick % 300 == 299 {
             pages.push(crowd.pages("honest"));
         }
     }
-    assert!(pages.windows(2).all(|pair| pair[1] - pair[0] >= 30), "{pages:?}");
+    assert!(pages.windows(2).all(|pair| pair[1] - pair[0] >= 15), "{pages:?}");
 }
 
 /// A host that was called to an address and has become slow since does not hold it.

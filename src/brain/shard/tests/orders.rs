@@ -16,7 +16,7 @@ struct Web {
     backlinks: BTreeMap<String, usize>,
 }
 
-const SEEDS: u64 = 3;
+const SEEDS: u64 = 2;
 const SITES: u64 = 8;
 const PAGES: u64 = 80;
 

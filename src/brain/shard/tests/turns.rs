@@ -98,9 +98,9 @@ fn all() -> Vec<(String, Vec<u8>, JobKind)> {
 /// `bench/ceilings dear` measures what the others cost a shard.
 #[test]
 fn long_responses_are_read_beside_their_shards() {
-    let some = all().into_iter().step_by(4);
+    let some = all().into_iter().step_by(8);
     let beside: usize = some.map(|(_, bytes, kind)| longest(&bytes, kind).readings).sum();
-    assert!(beside >= 6, "{beside} were read beside their shards");
+    assert!(beside >= 3, "{beside} were read beside their shards");
 }
 
 #[test]
