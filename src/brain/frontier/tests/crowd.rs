@@ -192,7 +192,7 @@ fn closed_ports_at_a_shared_address_leave_turns_to_others() {
             (0..200).for_each(|x| crowd.offer(&format!("http://x{x}.att{n}.test:81/0")));
         }
         let before = crowd.pages("victim");
-        crowd.run(200_000, &mut answer);
+        crowd.run(600_000, &mut answer);
         crowd.pages("victim") - before
     };
     let [alone, one, five, hundred] = [0, 1, 5, 100].map(pages);
