@@ -97,7 +97,8 @@ impl Simulation {
         let aside = self.aside(&mut complaints);
         // Where links within a part lead depends on the shards of sites, and these change with the number of shards.
         let is_whole = self.plan.follows_all();
-        for url in self.web.reachable_without(&aside).into_iter().filter(|_| is_whole) {
+        let without = &aside | &self.out_of_tries;
+        for url in self.web.reachable_without(&without).into_iter().filter(|_| is_whole) {
             if !self.servers.pages.contains_key(&url) {
                 complaints.push(format!("{url} was never fetched"));
             }
@@ -258,7 +259,7 @@ mod tests {
                 continue;
             }
             let aside = simulation.aside(&mut Vec::new());
-            let mut wanted = simulation.web.reachable_without(&aside);
+            let mut wanted = simulation.web.reachable_without(&(&aside | &simulation.out_of_tries));
             with_aside += u32::from(!aside.is_empty() && wanted.len() > 1);
             let Some(lost) = wanted.pop_last() else { continue };
             simulation.servers.pages.remove(&lost);
