@@ -202,7 +202,7 @@ impl Simulation {
     }
 
     fn note_failed(&mut self, job: &FetchJob) {
-        if job.kind == JobKind::Page && u32::from(job.attempt) >= self.plan.config.politeness.retries_max {
+        if job.kind == JobKind::Page && job.attempt >= self.plan.config.politeness.retries_max {
             self.out_of_tries.insert(job.url.as_str().to_owned());
         }
     }
