@@ -100,7 +100,7 @@ fn fetched(dir: &str) -> BTreeSet<String> {
 
 #[test]
 fn whatever_is_damaged_is_told_and_nothing_panics() {
-    let damages = std::env::var("RINGCRAWL_DAMAGES").ok().and_then(|text| text.parse().ok()).unwrap_or(15);
+    let damages = std::env::var("RINGCRAWL_DAMAGES").ok().and_then(|text| text.parse().ok()).unwrap_or(30);
     let folder = TempFolder::new("damage");
     let (web, seed) = web(ModelConfig { sites: 12, pages: 400, addresses: 8, ..ModelConfig::default() });
     let more = "crawl.shards = 2\njournal.sync_interval = \"20ms\"\nstore.segment_bytes_max = \"1MiB\"";
