@@ -6,7 +6,7 @@ use std::process::Command;
 
 use ringcrawl_web::ModelConfig;
 
-use crate::rig::program::{Ended, Process, RINGCRAWL, exists, is_root, run, start};
+use crate::rig::program::{Ended, Process, copy_program, exists, is_root, run, start};
 use crate::rig::skip;
 use crate::rig::web::{self, web};
 use ringcrawl_base::TempFolder;
@@ -146,7 +146,7 @@ fn directories_without_permission() {
     }
     // Where it was built other users may have no way to it: below root's home, say.
     let program = folder.at("ringcrawl");
-    std::fs::copy(RINGCRAWL, &program).expect("a copy of the program");
+    copy_program(&program);
     open(&program, 0o755);
     let as_nobody = |arguments: &[&str]| {
         Process::start(Command::new(&program).args(arguments).uid(NOBODY).gid(NOBODY).current_dir("/")).end()

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use crate::rig::program::{Ended, Process, RINGCRAWL, is_root};
+use crate::rig::program::{Ended, Process, copy_program, is_root};
 use crate::rig::skip;
 use ringcrawl_base::TempFolder;
 
@@ -20,7 +20,7 @@ fn limited(name: &str, ulimit: &str, shards: &str) -> Option<Ended> {
     let folder = TempFolder::new(name);
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).expect("permissions");
     let program = folder.at("ringcrawl");
-    std::fs::copy(RINGCRAWL, &program).expect("a copy of the program");
+    copy_program(&program);
     let line = format!("ulimit {ulimit}; exec \"$0\" \"$@\"");
     let mut command = Command::new("bash");
     command.args(["-c", &line, &program, "crawl", "http://127.0.0.1:8/", "--dir", &folder.at("crawl")]);

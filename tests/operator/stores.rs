@@ -117,7 +117,7 @@ fn a_folder_that_cannot_be_read_is_named() {
     use std::os::unix::fs::PermissionsExt;
     use std::os::unix::process::CommandExt;
 
-    use crate::rig::program::{Process, RINGCRAWL, is_root};
+    use crate::rig::program::{Process, copy_program, is_root};
     if !is_root() {
         crate::rig::skip("only root can run the program as another user");
         return;
@@ -128,7 +128,7 @@ fn a_folder_that_cannot_be_read_is_named() {
         std::fs::set_permissions(folder.at(path), std::fs::Permissions::from_mode(mode)).expect("permissions");
     }
     let program = folder.at("ringcrawl");
-    std::fs::copy(RINGCRAWL, &program).expect("a copy of the program");
+    copy_program(&program);
     let mut command = Command::new(&program);
     command.args(["store", "ls", &folder.at("open")]).uid(65_534).gid(65_534).current_dir("/");
     let closed = format!("{}: Permission denied", folder.at("open/closed"));

@@ -69,6 +69,12 @@ struct Pipe {
     reader: Option<JoinHandle<()>>,
 }
 
+/// Copies the program by a process of its own: a file that this one writes would be busy in whatever it starts meanwhile.
+#[track_caller]
+pub fn copy_program(to: &str) {
+    assert!(Command::new("cp").args([RINGCRAWL, to]).status().expect("cp").success(), "{to} was not written");
+}
+
 impl Process {
     /// Starts a command.
     pub fn start(command: &mut Command) -> Process {
