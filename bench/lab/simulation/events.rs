@@ -84,15 +84,15 @@ impl Simulation {
                 let end = result.as_ref().map(|transaction| transaction.response.status);
                 let what = format!("{:?} {} at {addr:?}, try {}: {end:?}", job.kind, job.url, job.attempt);
                 self.print(job.url.host(), &format!("shard {shard}: {what}"));
-                if end.is_err() || end.is_ok_and(|status| status == 429 || status >= 500) {
-                    self.note_failed(&job);
+                let costs_a_try = end.is_err() || end.is_ok_and(|status| status == 429 || status >= 500);
+                if job.kind == JobKind::Page && costs_a_try {
+                    *self.failed_tries.entry(job.url.as_str().to_owned()).or_default() += 1;
                 }
                 let body = result.as_ref().map(|transaction| xxh3_64(&transaction.response.body));
                 self.note(&format!("{shard} {job:?} {end:?} {body:?}"));
                 self.tell(shard, Input::Fetched { job: job.id, result });
             }
             Event::Failed(shard, job, failure) => {
-                self.note_failed(&job);
                 self.note(&format!("{shard} {job:?} {failure:?}"));
                 self.tell(shard, Input::Fetched { job: job.id, result: Err(failure) });
             }
@@ -198,12 +198,6 @@ impl Simulation {
             self.give_back(&job, addr);
             let failure = if self.rng.percent(50) { Failure::Hurried } else { Failure::Deadline };
             self.later(Duration::ZERO, Event::Failed(shard, job, failure));
-        }
-    }
-
-    fn note_failed(&mut self, job: &FetchJob) {
-        if job.kind == JobKind::Page && job.attempt >= self.plan.config.politeness.retries_max {
-            self.out_of_tries.insert(job.url.as_str().to_owned());
         }
     }
 

@@ -97,7 +97,7 @@ impl Simulation {
         let aside = self.aside(&mut complaints);
         // Where links within a part lead depends on the shards of sites, and these change with the number of shards.
         let is_whole = self.plan.follows_all();
-        let without = &aside | &self.out_of_tries;
+        let without = &aside | &self.out_of_tries();
         for url in self.web.reachable_without(&without).into_iter().filter(|_| is_whole) {
             if !self.servers.pages.contains_key(&url) {
                 complaints.push(format!("{url} was never fetched"));
@@ -223,6 +223,13 @@ impl Simulation {
         all
     }
 
+    /// Pages that chance failed in all their tries, by the servers' count and not by the crawler's.
+    fn out_of_tries(&self) -> BTreeSet<String> {
+        let tries = 1 + u32::from(self.plan.config.politeness.retries_max);
+        let is_out = |url: &String, failed: u32| failed >= tries && !self.servers.pages.contains_key(url);
+        self.failed_tries.iter().filter(|(url, failed)| is_out(url, **failed)).map(|(url, _)| url.clone()).collect()
+    }
+
     /// Hosts forgotten since the start of this run.
     pub(super) fn forgotten(&mut self) -> u64 {
         let forgotten =
@@ -259,7 +266,7 @@ mod tests {
                 continue;
             }
             let aside = simulation.aside(&mut Vec::new());
-            let mut wanted = simulation.web.reachable_without(&(&aside | &simulation.out_of_tries));
+            let mut wanted = simulation.web.reachable_without(&(&aside | &simulation.out_of_tries()));
             with_aside += u32::from(!aside.is_empty() && wanted.len() > 1);
             let Some(lost) = wanted.pop_last() else { continue };
             simulation.servers.pages.remove(&lost);

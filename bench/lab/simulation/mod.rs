@@ -19,7 +19,7 @@ mod stores;
 pub use judge::SimulationReport;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::sync::Arc;
 
 use super::fake_disk::FakeDisk;
@@ -63,8 +63,8 @@ pub struct Simulation {
     broken_off: Vec<Instant>,
     /// When pages were answered with 200.
     answered: BTreeMap<String, Vec<Instant>>,
-    /// Pages whose last try failed: chance may fail them all.
-    out_of_tries: BTreeSet<String>,
+    /// How often each page was answered, or not, in a way that costs a try. Chance may fail them all.
+    failed_tries: BTreeMap<String, u32>,
     complaints: Vec<String>,
     /// Of the threads that read long responses.
     writer: CaptureWriter,
@@ -159,7 +159,7 @@ impl Simulation {
             interruptions,
             broken_off: Vec::new(),
             answered: BTreeMap::new(),
-            out_of_tries: BTreeSet::new(),
+            failed_tries: BTreeMap::new(),
             complaints: Vec::new(),
             writer,
             tally: Tally { runs: 1, ..Tally::default() },

@@ -48,7 +48,7 @@ const HOSTILE_SECONDS_MAX: u64 = 20;
 
 #[test]
 fn time_is_linear() {
-    let length = 250_000;
+    let length = 500_000;
     let many = |piece: &str| piece.repeat(length / piece.len());
     let long = "x".repeat(length / 2);
     let pages = [
