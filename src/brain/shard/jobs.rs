@@ -223,8 +223,8 @@ impl Shard {
     /// The next long response to read. When the crawl ends, those that still wait are left to the next run.
     pub(super) fn next_reading(&mut self, now: Instant) -> Option<Effect> {
         if self.phase > Phase::Run {
-            while let Some((job, _)) = self.flights.readings.pop() {
-                self.conclude(now, &job, Err(Failure::Aborted));
+            while let Some((job, transaction)) = self.flights.readings.pop() {
+                self.undo(now, &job, &Ok(transaction));
             }
         }
         // A segment that is full waits for those that have its names, and these may not go on for ever.

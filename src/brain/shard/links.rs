@@ -178,9 +178,11 @@ impl Shard {
         None
     }
 
-    /// Accepts a URL, or notes that there is no room for it.
+    /// Accepts a URL, or notes that there is no room for it. Where seeds are left to the next run, so is the URL: it may
+    /// be one of them.
     fn accept_or_note(&mut self, now: Instant, key: u64, url: &Url, (via, depth): Way<'_>) {
-        if self.accept(now, key, url, (via, depth)) == Admission::Full && self.intake.is_news_aside(key) {
+        let is_left = self.resumption.holds_seeds() || self.accept(now, key, url, (via, depth)) == Admission::Full;
+        if is_left && self.intake.is_news_aside(key) {
             self.durability.set_aside(now, FoundUrl { via, depth, url: url.as_str() });
         }
     }

@@ -160,6 +160,32 @@ fn seeds_are_taken_in_piece_by_piece() {
     assert!(!rig.shard.report().quiet, "a page is fetched");
 }
 
+/// A run ends before it has taken in all its seeds, and another shard has found one of them: the next run has it as a
+/// seed.
+#[test]
+fn a_seed_that_is_left_to_the_next_run_stays_a_seed() {
+    let host = names(0).next().expect("a host");
+    let seeds: Vec<Url> = (0..5_000).map(|path| Url::parse(&format!("http://{host}/{path}")).expect("a URL")).collect();
+    let mut first = Rig::new(config(|_| {}), Logs::new());
+    first.shard.handle(Instant::ZERO, Input::Command(Command::Seeds(seeds.clone())));
+    first.shard.handle(Instant::ZERO, Input::Command(Command::Enter(Phase::Drain)));
+    let mut batch = UrlBatch::new();
+    let found = format!("http://{host}/found");
+    [seeds[4_999].as_str(), &found].iter().for_each(|url| assert!(batch.push(3, url)));
+    let header = Header { kind: MessageKind::Urls, number: 1, acknowledged: 0, batch: 1, durable: 0 };
+    first.shard.handle(Instant::ZERO, Input::Received { from: 1, bytes: header.with(batch.as_bytes()) });
+    first.enter(Phase::Close);
+    let mut next = Rig::reading(config(|_| {}), first.logs);
+    next.shard.handle(Instant::ZERO, Input::Command(Command::Seeds(seeds.clone())));
+    next.run(Instant::ZERO);
+    next.enter(Phase::Close);
+    let entries: Vec<_> = read_urls(next.log(LogFile::Urls)).collect();
+    let accepted = entries.iter().flat_map(|entries| entries.accepted.iter());
+    let depths: BTreeMap<&str, u16> = accepted.map(|(depth, url)| (url, depth)).collect();
+    assert_eq!(depths.len(), 5_001);
+    assert_eq!((depths[seeds[4_999].as_str()], depths[found.as_str()]), (0, 3));
+}
+
 /// A crawl that is to end does not look at millions of URLs again that were set aside.
 #[test]
 fn what_was_set_aside_waits_where_the_run_is_to_end() {

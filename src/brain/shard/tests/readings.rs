@@ -153,6 +153,31 @@ fn a_drain_does_not_wait_for_those_that_are_not_begun() {
     assert!(rig.shard.report().quiet);
 }
 
+/// The next run keeps the pauses that they requested.
+#[test]
+fn what_a_drain_leaves_unread_is_no_less_polite() {
+    let body = "word ".repeat(20_000);
+    let (mut rig, jobs, begun) = came_with(|_| (), 5, |job| response(job, 503, "Retry-After: 3600\r\n", &body));
+    rig.shard.handle(LATER, Input::Command(Command::Enter(Phase::Drain)));
+    wanted(&mut rig);
+    begun.into_iter().for_each(|reading| read(&mut rig, reading));
+    rig.enter(Phase::Close);
+    let asked = |after: Duration| {
+        let config = config(|config| {
+            (config.politeness.site_delay, config.politeness.ip_delay) = (Duration::ZERO, Duration::ZERO);
+            config.politeness.slow_start = 5;
+            for job in &jobs {
+                let address = "192.0.2.1".parse().expect("an address");
+                config.dns.hosts.insert(job.url.host().to_owned(), vec![address]);
+            }
+        });
+        let mut next = Rig::new(config, rig.logs.clone());
+        next.run(LATER + after);
+        next.fetches.len()
+    };
+    assert_eq!((asked(Duration::from_secs(3_000)), asked(Duration::from_secs(4_000))), (0, jobs.len()));
+}
+
 /// Sites that send only responses that are expensive to read would hold all slots except for a turn now and then.
 #[test]
 fn sites_that_are_dear_to_read_leave_places_to_others() {
