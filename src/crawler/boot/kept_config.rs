@@ -8,8 +8,8 @@ use std::io;
 use std::path::Path;
 
 use super::dir_error::DirError;
-use super::manifest::{self, Manifest};
-use super::sealed_file;
+use super::manifest::Manifest;
+use super::{redistribution, sealed_file};
 use ringcrawl_config::{Change, Config, Crawl};
 
 /// The configuration of the last run in `root`; `None` when there is no crawl.
@@ -17,7 +17,7 @@ pub fn kept_config(root: &Path) -> Result<Option<Config>, DirError> {
     if root.exists() && !root.is_dir() {
         return Err(DirError::NoDirectory(root.to_owned()));
     }
-    match manifest::read(root)? {
+    match redistribution::manifest(root)? {
         // A run that was killed between the two has written its logs for other shards, but not this file. They must
         // not be moved back.
         Some(manifest) => read(root, &manifest)

@@ -135,6 +135,14 @@ pub fn is_unsettled(root: &Path) -> bool {
     root.join(WHOLE).is_dir()
 }
 
+/// The manifest that holds in `root`, in its place or not.
+pub(super) fn manifest(root: &Path) -> Result<Option<Manifest>, DirError> {
+    match manifest::read(&root.join(WHOLE))? {
+        None => manifest::read(root),
+        unsettled => Ok(unsettled),
+    }
+}
+
 /// Puts into place what an earlier process redistributed, or deletes it where it was incomplete. The process that
 /// holds the crawl must call this before it reads anything of the crawl.
 pub(super) fn finish_move(root: &Path) -> io::Result<()> {

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::boot::kept_config;
 use crate::boot::manifest::FORMAT;
 use ringcrawl_base::{Rng, TempFolder};
 use ringcrawl_brain::log::{Log, Owner};
+use ringcrawl_config::Config;
 use ringcrawl_url::FoundUrl;
 
 fn manifest(shards: u16) -> Manifest {
@@ -28,6 +30,7 @@ fn manifest(shards: u16) -> Manifest {
 fn begin(root: &Path) {
     fs::create_dir_all(root).unwrap();
     manifest::write(root, &manifest(3)).unwrap();
+    kept_config::write(root, &manifest(3).crawl_id, &Config::default()).unwrap();
     for shard in 0..3 {
         let dir = shard_dir(root, shard);
         make_shard(&dir).unwrap();
@@ -94,7 +97,7 @@ fn shards_that_are_no_more_keep_their_segments_alone() {
     assert_eq!(urls(&root, 1), before);
     let names: Vec<String> = files(&root).into_keys().collect();
     let segment = ["shard-02/segments/rc-1-02-00000.cdxj", "shard-02/segments/rc-1-02-00000.warc.zst"];
-    assert_eq!(names, [&["crawl.json", "shard-00/ends", "shard-00/urls"][..], &segment].concat());
+    assert_eq!(names, [&["config.toml", "crawl.json", "shard-00/ends", "shard-00/urls"][..], &segment].concat());
     assert!(!root.join("shard-01").exists(), "nothing was in it");
     let held = manifest::read(&root).unwrap().unwrap();
     assert_eq!(held, Manifest { segments_from: vec![0], ..manifest(1) });
@@ -123,9 +126,11 @@ fn half_a_copy_is_refused() {
     }
 }
 
-/// Before the new logs take effect nothing has changed, and from then on they apply, wherever the process ends.
+/// Before the new logs take effect nothing has changed, and from then on they apply, wherever the process ends: also for
+/// a run that continues with the kept settings.
 #[test]
 fn broken_off_anywhere() {
+    let kept_shards = |root: &Path| kept_config::kept_config(root).unwrap().expect("a crawl").crawl.shards;
     let folder = TempFolder::new("broken-off");
     let whole = folder.path().join("whole");
     begin(&whole);
@@ -138,6 +143,7 @@ fn broken_off_anywhere() {
         // Interrupted while the new logs are written.
         fs::create_dir_all(root.join(OPEN).join("shard-01")).unwrap();
         fs::write(root.join(OPEN).join("shard-01/urls"), "half").unwrap();
+        assert_eq!(kept_shards(&root), 3);
         finish_move(&root).unwrap();
         assert_eq!(files(&root), before);
         write_only(&root, 3, 2);
@@ -161,6 +167,7 @@ fn broken_off_anywhere() {
                 to => fs::rename(root.join(from), root.join(to)).unwrap(),
             }
         }
+        assert_eq!(kept_shards(&root), 2, "SEED={seed}");
         finish_move(&root).unwrap();
         assert_eq!(files(&root), files(&whole), "SEED={seed}");
         assert!(!is_unsettled(&root));
