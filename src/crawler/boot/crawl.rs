@@ -146,7 +146,8 @@ impl Crawl {
                     Ok(links) => (links, None),
                     Err(error) => (None, Some(format!("links that left the scope are not listed: {error}"))),
                 };
-                let handed_on = HandedOn { lock: Some(self.dir.lock()), files: self.scope.files };
+                let handed_on =
+                    HandedOn { lock: Some(self.dir.lock()), files: self.scope.files, held: self.scope.held };
                 Ok(RoundEnd { fruitless, number: self.dir.round(), links, note, handed_on })
             }
         }

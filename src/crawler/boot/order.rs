@@ -6,6 +6,7 @@ use super::dir_error::DirError;
 use super::dir_lock::DirLock;
 use super::external_links::ExternalLinks;
 use super::scope_files::ScopeFiles;
+use super::scope_reload::Held;
 use ringcrawl_base::time::Duration;
 use ringcrawl_brain::log::AskAgain;
 use ringcrawl_brain::seed::Seed;
@@ -51,6 +52,8 @@ pub struct HandedOn {
     pub lock: Option<DirLock>,
     /// The files of the scope that were in effect.
     pub files: ScopeFiles,
+    /// Files that the scope did not take.
+    pub(super) held: Option<Held>,
 }
 
 /// How a round ended.

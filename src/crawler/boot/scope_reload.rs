@@ -24,14 +24,21 @@ pub(super) struct ScopeReload {
     scope: Scope,
     /// The files in effect, whose content `scope` shares.
     pub(super) files: ScopeFiles,
-    /// What was rejected because too much was missing: in words, with digests.
-    held: Option<String>,
-    is_wanted: bool,
-    /// A request came after `held` was told.
-    is_confirmed: bool,
+    /// What was rejected because too much was missing.
+    pub(super) held: Option<Held>,
+    pub(super) is_wanted: bool,
     reading: Option<JoinHandle<Result<ScopeFiles, Vec<String>>>>,
     /// What shards should take: its version, and the report for when all have taken it.
     given: Option<Given>,
+}
+
+/// Files that are not taken unless they are requested again.
+#[derive(Clone, Debug)]
+pub(super) struct Held {
+    /// The files in words, with digests.
+    told: String,
+    /// A request came after this was told.
+    is_confirmed: bool,
 }
 
 #[derive(Debug)]
@@ -44,35 +51,25 @@ struct Given {
 
 impl ScopeReload {
     pub(super) fn new(config: Arc<Config>, scope: Scope, files: ScopeFiles) -> ScopeReload {
-        ScopeReload {
-            config,
-            scope,
-            files,
-            held: None,
-            is_wanted: false,
-            is_confirmed: false,
-            reading: None,
-            given: None,
-        }
+        ScopeReload { config, scope, files, held: None, is_wanted: false, reading: None, given: None }
     }
 
     /// Why `files` should not take effect, if so.
     fn objection(&mut self, files: &ScopeFiles) -> Option<String> {
         let told = files.to_string();
-        let is_again = self.held.take().is_some_and(|held| held == told);
-        let is_confirmed = std::mem::take(&mut self.is_confirmed);
-        if is_again && is_confirmed || self.config.scope.halved == Halved::Take {
+        let is_accepted = self.held.take().is_some_and(|held| held.is_confirmed && held.told == told);
+        if is_accepted || self.config.scope.halved == Halved::Take {
             return None;
         }
         let lost = files.halved(&self.files)?;
-        self.held = Some(told);
+        self.held = Some(Held { told, is_confirmed: false });
         Some(format!("{lost}; send the signal again to accept it, or set scope.halved = \"take\""))
     }
 
     /// Requests that the files be read again.
     pub(super) fn ask(&mut self) {
         self.is_wanted = true;
-        self.is_confirmed = self.held.is_some();
+        self.held.iter_mut().for_each(|held| held.is_confirmed = true);
     }
 
     /// Bytes of memory that block lists take, or may take while they are read.

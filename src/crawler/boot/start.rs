@@ -27,7 +27,7 @@ use ringcrawl_warc::earlier_crawls::EarlierCrawls;
 /// Checks everything, then starts the shards.
 pub fn start(order: Order) -> Result<Crawl, BootError> {
     let Order { mut config, mut seeds, dir, new, ask_again, round, handed_on } = order;
-    let HandedOn { lock, files: before } = handed_on;
+    let HandedOn { lock, files: before, held } = handed_on;
     // Before its settings are checked, which were given for another crawl.
     if new && is_crawl(&dir) {
         return Err(DirError::NotNew(dir).into());
@@ -156,8 +156,8 @@ pub fn start(order: Order) -> Result<Crawl, BootError> {
     let mut crawl = launch(config, &memory, &seeds, crawl_dir, &cpus, setting)?;
     said.into_iter().for_each(|note| crawl.control().note(note));
     if is_held {
-        // It says why, and what the operator can do.
-        crawl.reload_scope();
+        // It says why, and what the operator can do. Only the operator's signal is a confirmation.
+        (crawl.scope.held, crawl.scope.is_wanted) = (held, true);
     }
     Ok(crawl)
 }
