@@ -79,7 +79,7 @@ pub struct CrawlArguments {
     /// commas. May be given several times, for URLs of any of them.
     #[arg(long, value_name = "CHOICE", conflicts_with = "new")]
     pub retry: Vec<String>,
-    /// Print only errors: no progress, notes or summary.
+    /// Print only errors and warnings: no progress, notes or summary.
     #[arg(long, short)]
     pub quiet: bool,
     /// Write the summary as JSON to this file; `-` is standard output.
@@ -207,7 +207,7 @@ impl Ended {
     }
 }
 
-/// Runs a crawl to its end, with progress and notes on standard error unless it is quiet.
+/// Runs a crawl to its end, with progress and notes on standard error; if it is quiet, only with warnings.
 pub fn drive(order: Order, is_quiet: bool) -> Result<Ended, BootError> {
     let hangup = match ScopeFiles::are_named(&order.config) && !boot::has_terminal() {
         true => Hangup::Reloads,
@@ -239,9 +239,7 @@ fn drive_round(
     let mut next_tick = begun;
     let mut phase = Phase::Run;
     while !crawl.poll(begun.elapsed(), wanted(interrupts)) {
-        for note in crawl.control().take_notes().iter().filter(|_| !is_quiet) {
-            progress.println(note);
-        }
+        crawl.control().take_notes(is_quiet).iter().for_each(|note| progress.println(note));
         if crawl.control().phase() > phase {
             phase = crawl.control().phase();
             if phase == Phase::Drain && !is_quiet {
@@ -266,9 +264,7 @@ fn drive_round(
     let ended = crawl.ended();
     let elapsed = begun.elapsed();
     progress.finish();
-    for note in crawl.control().take_notes().iter().filter(|_| !is_quiet) {
-        tell!("{note}");
-    }
+    crawl.control().take_notes(is_quiet).iter().for_each(|note| tell!("{note}"));
     let by_shard = crawl.control().totals();
     let totals = Totals::sum(&by_shard);
     let (outages, last_trouble) = (crawl.outages(), trouble(crawl.control()));

@@ -158,6 +158,17 @@ fn a_list_that_lost_most_of_its_entries_needs_a_second_signal() {
     crawl.wait_for(": 1 entries in 1 MiB");
     crawl.signal("INT");
     crawl.end().expect(0).says(&["in effect on all shards"]);
+    // A quiet crawl asks, too: a later signal must not confirm a question that was never shown.
+    std::fs::write(&list, &entries).expect("a file");
+    let mut crawl = start(&["crawl", "--dir", &folder.at("crawl"), "-c", &config, "--quiet"]);
+    let before = web.report().requests;
+    crawl.wait_until("some pages", || web.report().requests > before + 20);
+    std::fs::write(&list, "").expect("a file");
+    crawl.signal("USR1");
+    crawl.wait_for(": not reloaded; the previous files stay in effect\n");
+    crawl.signal("INT");
+    let told = crawl.end().expect(0).err;
+    assert!(told.starts_with(&held) && told.lines().count() == 2, "{told}");
 }
 
 /// Rules, lists and operators that are links to somebody's secrets: each mistake is told with its line, and nothing of it is quoted.

@@ -98,8 +98,8 @@ impl ScopeReload {
                     self.files = files;
                 }
                 Err(errors) => {
-                    errors.iter().for_each(|error| control.note(format!("scope: {error}")));
-                    control.note(format!(
+                    errors.iter().for_each(|error| control.warn(format!("scope: {error}")));
+                    control.warn(format!(
                         "scope: {}: not reloaded; the previous files stay in effect",
                         ring::unix_now().to_iso()
                     ));
@@ -127,7 +127,7 @@ impl ScopeReload {
             let config = Arc::clone(&self.config);
             match super::spawn("scope".to_owned(), move || ScopeFiles::read(&config)) {
                 Ok(thread) => self.reading = Some(thread),
-                Err(error) => control.note(format!("scope: not reloaded: {error}")),
+                Err(error) => control.warn(format!("scope: not reloaded: {error}")),
             }
         }
     }
@@ -144,7 +144,7 @@ mod tests {
             reload.look(control);
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
-        control.take_notes().concat()
+        control.take_notes(false).concat()
     }
 
     #[test]

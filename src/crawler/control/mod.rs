@@ -85,8 +85,8 @@ pub struct Control {
     /// The first failure. Written at most once per crawl, never on a page's path.
     failure: Mutex<Option<String>>,
     failed: AtomicBool,
-    /// Notes for the operator, from before the first page or after the last.
-    notes: Mutex<Vec<String>>,
+    /// Notes for the operator, and whether each is a warning.
+    notes: Mutex<Vec<(String, bool)>>,
     /// The scope, if it was changed since the beginning.
     scope: Versioned<Scope>,
 }
@@ -198,14 +198,24 @@ impl Control {
 
     /// Adds a note for the operator.
     pub fn note(&self, note: String) {
+        self.push(note, false);
+    }
+
+    /// Adds a note about something that was refused or that asks for an answer: a quiet crawl shows it, too.
+    pub fn warn(&self, note: String) {
+        self.push(note, true);
+    }
+
+    fn push(&self, note: String, is_warning: bool) {
         if let Ok(mut notes) = self.notes.lock() {
-            notes.push(note);
+            notes.push((note, is_warning));
         }
     }
 
-    /// Notes since the last call.
-    pub fn take_notes(&self) -> Vec<String> {
-        self.notes.lock().map(|mut notes| std::mem::take(&mut *notes)).unwrap_or_default()
+    /// Notes since the last call; of a quiet crawl only warnings.
+    pub fn take_notes(&self, is_quiet: bool) -> Vec<String> {
+        let notes = self.notes.lock().map(|mut notes| std::mem::take(&mut *notes)).unwrap_or_default();
+        notes.into_iter().filter(|(_, is_warning)| *is_warning || !is_quiet).map(|(note, _)| note).collect()
     }
 
     /// The last failure at a host that has not recovered since, with its name.
