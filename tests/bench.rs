@@ -4,15 +4,6 @@
 //! asserted is what the workload means (a connection for each response, a handshake every so many) and that the parts
 //! add up. No time is judged.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
-
-use ringcrawl_brain::shard::Phase;
-use ringcrawl_config::Config;
-use ringcrawl_crawler::boot::{Order, start};
-use ringcrawl_ring::{Sampler, Thread};
-use ringcrawl_web::{ModelConfig, Server, ServerConfig};
-
 use serde_json::Value;
 
 use crate::rig::hands::ALONE;
@@ -207,100 +198,4 @@ fn mistakes_are_named_and_nothing_is_begun() {
         assert!(figures.is_none(), "{arguments:?}");
     }
     run(&["bench", "--dir", "/nowhere/at/all"]).expect(2).says(&["--dir"]);
-}
-
-/// What looking costs: one crawl, looked at and not looked at in turns, so that nothing but the sampler differs.
-#[test]
-#[ignore = "a minute; it measures and judges nothing"]
-fn the_cost_of_looking() {
-    const TURNS: usize = 60;
-    let folder = TempFolder::new("looking");
-    let model = ModelConfig {
-        sites: 500,
-        endless: true,
-        https_share: 0.0,
-        http_port: 0,
-        https_port: 0,
-        gzip: false,
-        ..ModelConfig::default()
-    };
-    let web = Server::start(model, ServerConfig::default()).expect("a synthetic web");
-    let mut config = Config::default();
-    config.crawl.shards = 1;
-    config.politeness.host_delay = Duration::ZERO;
-    (config.politeness.site_delay, config.politeness.ip_delay) = (Duration::ZERO, Duration::ZERO);
-    config.set("dns.servers", &web.dns.to_string()).expect("a server");
-    let order = Order {
-        config,
-        seeds: web.model().seeds(500).into_iter().map(Into::into).collect(),
-        dir: folder.path().join("crawl"),
-        new: true,
-        ask_again: Default::default(),
-        round: None,
-        handed_on: Default::default(),
-    };
-    let mut crawl = start(order).expect("a crawl");
-    std::thread::sleep(Duration::from_secs(3));
-    let post = std::sync::Arc::clone(&crawl.control().shards()[0]);
-    let look = || (post.thread.cpu_time().expect("a thread"), post.stats.pages.get());
-    let mut ratios = Vec::new();
-    for turn in 0..TURNS {
-        let mut micros_per_page = [0.0; 2];
-        // Now the one first, now the other: pages get no cheaper while a crawl grows.
-        for looked in if turn % 2 == 0 { [0, 1] } else { [1, 0] } {
-            let sampler = (looked == 1).then(|| Sampler::start(&post.thread).expect("a sampler"));
-            let (cpu, pages) = look();
-            std::thread::sleep(Duration::from_millis(400));
-            let (cpu_late, pages_late) = look();
-            drop(sampler);
-            micros_per_page[looked] = (cpu_late - cpu).as_secs_f64() * 1e6 / (pages_late - pages).max(1) as f64;
-        }
-        ratios.push(micros_per_page[1] / micros_per_page[0]);
-    }
-    while !crawl.poll(Duration::ZERO, Phase::Abort) {
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    crawl.finish().expect("the crawl ends");
-    ratios.sort_by(f64::total_cmp);
-    let at = |part: usize| ratios[TURNS * part / 4];
-    println!("CPU of a page, looked at by not looked at: {:.4} (quartiles {:.4}, {:.4})", at(2), at(1), at(3));
-}
-
-/// The same of a thread that only counts: its work is so even that a thousandth can be told.
-#[test]
-#[ignore = "half a minute; it measures and judges nothing"]
-fn the_cost_of_looking_at_a_counter() {
-    const TURNS: usize = 100;
-    let (thread, counted, over) = (Thread::default(), AtomicU64::new(0), AtomicBool::new(false));
-    let mut ratios = Vec::new();
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            thread.announce();
-            let mut sum = 0_u64;
-            while !over.load(Ordering::Relaxed) {
-                for number in 0..10_000_u64 {
-                    sum = std::hint::black_box(sum.wrapping_mul(31).wrapping_add(number));
-                }
-                counted.fetch_add(1, Ordering::Relaxed);
-            }
-        });
-        std::thread::sleep(Duration::from_millis(200));
-        let look = || (thread.cpu_time().expect("a thread"), counted.load(Ordering::Relaxed));
-        for turn in 0..TURNS {
-            let mut nanos = [0.0; 2];
-            for looked in if turn % 2 == 0 { [0, 1] } else { [1, 0] } {
-                let sampler = (looked == 1).then(|| Sampler::start(&thread).expect("a sampler"));
-                let (cpu, count) = look();
-                std::thread::sleep(Duration::from_millis(150));
-                let (cpu_late, count_late) = look();
-                drop(sampler);
-                nanos[looked] = (cpu_late - cpu).as_secs_f64() * 1e9 / (count_late - count).max(1) as f64;
-            }
-            ratios.push(nanos[1] / nanos[0]);
-        }
-        over.store(true, Ordering::Relaxed);
-    });
-    ratios.sort_by(f64::total_cmp);
-    let at = |part: usize| ratios[TURNS * part / 4];
-    println!("CPU of a count, looked at by not looked at: {:.4} (quartiles {:.4}, {:.4})", at(2), at(1), at(3));
 }
