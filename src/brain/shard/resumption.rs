@@ -106,7 +106,7 @@ impl Resumption {
             (0, urls) => {
                 return Err(format!(
                     "partition.by: {urls} URLs are of sites that are another shard's, too: this version divides names into sites otherwise. \
-                     Start once with another number of crawl.shards, which gives all sites to shards anew"
+                     Start once with another number of crawl.shards, which assigns all sites to shards again"
                 ));
             }
             (urls, _) => {
