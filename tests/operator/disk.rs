@@ -99,7 +99,7 @@ const WAITS: &str = r#"
 disk=$1; out=$2; dir=$3; shift 3
 mount -t tmpfs -o size=48m tmpfs "$disk" || { echo cannot mount >&2; exit 77; }
 head -c 24m /dev/zero > "$disk/ballast"
-"$0" crawl "$@" --dir "$dir" --json "$out/waits.json" 2> "$out/waits.err" &
+"$0" crawl "$@" --quiet --dir "$dir" --json "$out/waits.json" 2> "$out/waits.err" &
 until grep -q "fetching is paused" "$out/waits.err"; do sleep 0.1; kill -0 $! || exit 1; done
 sleep 2
 "$0" why --dir "$dir" "$SEED" > "$out/why"

@@ -224,7 +224,7 @@ fn a_bad_line_stops_the_start_or_is_skipped() {
     let ended = run(&["crawl", "--dir", &dir, "-c", &config, "--seeds", &list]).expect(2);
     assert_eq!(ended.err.lines().collect::<Vec<_>>(), wrong.each_ref().map(|line| format!("ringcrawl: {line}")));
     assert!(!std::path::Path::new(&dir).exists());
-    let skip = ["--seeds", &list, "--set", "seeds.errors=skip"];
+    let skip = ["--quiet", "--seeds", &list, "--set", "seeds.errors=skip"];
     let (ended, urls) = crawl(&folder, &config, "skipped", &skip, 0);
     assert_eq!(urls, [format!("200 {good}")]);
     let skipped: Vec<&str> = ended.err.lines().filter_map(|line| line.strip_prefix("skipped: ")).collect();

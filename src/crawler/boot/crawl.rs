@@ -60,7 +60,7 @@ impl Crawl {
         self.watch_hearts();
         self.scope.look(&self.control);
         if let Some(note) = self.memory.look(ring::now(), super::rss_bytes, || self.scope.lists_bytes()) {
-            self.control.note(note);
+            self.control.warn(note);
         }
         if let Some(owners) = self.partition.owners() {
             let totals = self.control.totals();
@@ -87,7 +87,7 @@ impl Crawl {
         for (shard, handle) in self.control.shards().iter().enumerate() {
             let beat = Beat { piece: handle.heart.piece(), cpu: handle.thread.cpu_time().unwrap_or_default() };
             if let Some(note) = self.hearts.look(ring::now(), shard, beat) {
-                self.control.note(note);
+                self.control.warn(note);
             }
         }
     }

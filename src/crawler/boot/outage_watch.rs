@@ -61,13 +61,13 @@ impl OutageWatch {
                 if !self.told.contains(&outage.out_of_reach) {
                     self.told.push(outage.out_of_reach);
                     let waits = if outage.out_of_reach == OutOfReach::All { ": fetching is paused" } else { "" };
-                    control.note(format!("{}{waits}", self.describe(&outage, now)));
+                    control.warn(format!("{}{waits}", self.describe(&outage, now)));
                 }
             }
             // If the outage had seemed to end, its end was already reported.
             (Some(outage), None) if !outage.is_again => {
                 let seconds = now.since(outage.since).as_secs();
-                control.note(format!(
+                control.warn(format!(
                     "the outage of {seconds} s has ended: fetching continues, and interrupted requests are retried"
                 ));
             }
@@ -75,8 +75,8 @@ impl OutageWatch {
         }
         let was_full = std::mem::replace(&mut self.is_disk_full, self.floor.look(self.surroundings.free_bytes));
         match (was_full, self.is_disk_full) {
-            (false, true) => control.note(format!("{}: fetching is paused", self.disk())),
-            (true, false) => control.note("the disk has room again: fetching continues".to_owned()),
+            (false, true) => control.warn(format!("{}: fetching is paused", self.disk())),
+            (true, false) => control.warn("the disk has room again: fetching continues".to_owned()),
             _ => {}
         }
         for (shard, ((orders, _), report)) in self.orders.iter_mut().zip(&reports).enumerate() {

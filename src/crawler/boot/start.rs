@@ -124,7 +124,6 @@ pub fn start(order: Order) -> Result<Crawl, BootError> {
     };
     let mut said = vec![memory.to_string()];
     said.extend(super::memory::crowd_note(&config));
-    said.extend(skipped.iter().map(|told| format!("skipped: {told}")));
     said.extend(files.notes.iter().map(|note| format!("scope: {note}")));
     said.extend(checks::notes(&config));
     if ScopeFiles::are_named(&config) {
@@ -155,6 +154,7 @@ pub fn start(order: Order) -> Result<Crawl, BootError> {
     };
     let mut crawl = launch(config, &memory, &seeds, crawl_dir, &cpus, setting)?;
     said.into_iter().for_each(|note| crawl.control().note(note));
+    skipped.iter().for_each(|told| crawl.control().warn(format!("skipped: {told}")));
     if is_held {
         // It says why, and what the operator can do. Only the operator's signal is a confirmation.
         (crawl.scope.held, crawl.scope.is_wanted) = (held, true);
