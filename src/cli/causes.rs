@@ -144,7 +144,7 @@ impl Causes {
     /// Reads the logs in `dir`.
     pub(super) fn read(dir: &Path) -> io::Result<(CauseLines, u8)> {
         let mut causes = Causes::default();
-        let code = CrawlLogs::open(dir)?.list(&mut |step| {
+        let code = CrawlLogs::open(dir)?.without_aside().list(&mut |step| {
             if let ListingStep::Url(listed) = &step {
                 causes.take(listed);
             }

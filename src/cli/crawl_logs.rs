@@ -19,11 +19,12 @@ use ringcrawl_brain::log::{Damage, Listing, ListingStep, LogFile, Owner};
 use ringcrawl_crawler::boot::{self, Manifest};
 
 /// A crawl's directory whose logs will be read.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct CrawlLogs {
     root: PathBuf,
     manifest: Manifest,
     is_running: bool,
+    has_aside: bool,
 }
 
 impl CrawlLogs {
@@ -36,7 +37,12 @@ impl CrawlLogs {
             return Err(named(&"being redistributed to another number of shards; `ringcrawl crawl --dir` finishes it"));
         }
         let is_running = boot::is_held(root).map_err(|error| named(&error))?;
-        Ok(CrawlLogs { root: root.to_owned(), manifest, is_running })
+        Ok(CrawlLogs { root: root.to_owned(), manifest, is_running, has_aside: true })
+    }
+
+    /// The same without URLs that found no room, of which there may be more than all others.
+    pub(super) fn without_aside(self) -> CrawlLogs {
+        CrawlLogs { has_aside: false, ..self }
     }
 
     /// Whether a process works in the directory.
@@ -107,6 +113,9 @@ impl CrawlLogs {
         }
         let owner = Owner { crawl: self.manifest.crawl_number(), shard };
         let mut listing = Listing::new(owner, self.is_running);
+        if !self.has_aside {
+            listing = listing.without_aside();
+        }
         let mut open: Option<(LogFile, File)> = None;
         let (mut piece, mut result) = (Vec::new(), Ok(()));
         while let Some((log, position)) = listing.next_read() {

@@ -4,7 +4,8 @@
 //! robots.txt belongs to the party of the first URL of that origin, for which the file was fetched. A URL of a log
 //! that does not record pages belongs to no party.
 //! Two passes over the logs: one for the hashes of URLs and pages, one for the question about each URL.
-//! Limits: 20 bytes a URL, 16 an origin, and the seeds' texts.
+//! A URL that found no room belongs to that of its page, without an entry of its own.
+//! Limits: 20 bytes a URL that was accepted, 16 an origin, and the seeds' texts.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
@@ -12,7 +13,7 @@ use std::io;
 use super::crawl_logs::CrawlLogs;
 use super::linkers::{Linkers, hash};
 use ringcrawl_brain::hops::Hops;
-use ringcrawl_brain::log::{Listed, ListingStep};
+use ringcrawl_brain::log::{Listed, ListingStep, UrlState};
 use ringcrawl_url::Url;
 
 /// The parties of a crawl.
@@ -41,7 +42,7 @@ impl Parties {
     /// Reads the logs; the second pass reports damage in them.
     pub(super) fn read(logs: &CrawlLogs) -> io::Result<Parties> {
         let mut links = Links::default();
-        logs.read_silently(&mut |step| {
+        logs.clone().without_aside().read_silently(&mut |step| {
             if let ListingStep::Url(listed) = &step {
                 links.take(listed);
             }
@@ -51,7 +52,8 @@ impl Parties {
 
     /// The index of the seed that `listed` came from.
     pub(super) fn of(&self, listed: &Listed<'_>) -> Option<u32> {
-        let url = hash(listed.text);
+        let text = if listed.state == UrlState::SetAside { listed.via? } else { listed.text };
+        let url = hash(text);
         let of_link = || {
             let found = self.urls.binary_search_by_key(&url, |(url, _)| *url).ok()?;
             self.urls.get(found).map(|(_, seed)| *seed)
@@ -164,6 +166,8 @@ mod tests {
         assert_eq!(parties.seeds, ["http://a.test/".into(), "http://b.test/".into()]);
         let of = log.iter().map(|listed| parties.of(listed)).collect::<Vec<_>>();
         let (a, b) = (Some(0), Some(1));
+        let aside = Listed::waiting("http://f.test/", Some("http://b.test/1"), 2);
+        assert_eq!(parties.of(&Listed { state: UrlState::SetAside, ..aside }), b);
         // The first URL of b.test in the log is of the first party, for which the robots.txt was fetched.
         assert_eq!(of, [a, a, a, a, b, b, b, a, a, None, None, None, None, b, b]);
         assert_eq!(parties.place(&Url::parse("http://b.test").expect("a URL")), b);

@@ -130,7 +130,10 @@ fn answer(arguments: &Why, out: &mut impl Write) -> io::Result<u8> {
     // Damage is reported, but does not change the exit code: that says whether the answer is known.
     logs.read(&mut |step| {
         facts.take(&step);
-        if let (WhySubject::Url(_), ListingStep::Url(listed)) = (&asked, &step) {
+        // A page was accepted. URLs that found no room may be more than all others.
+        if let (WhySubject::Url(url), ListingStep::Url(listed)) = (&asked, &step)
+            && (listed.state != UrlState::SetAside || listed.text == url.as_str())
+        {
             linkers.take(listed);
         }
         Ok(())
@@ -139,6 +142,8 @@ fn answer(arguments: &Why, out: &mut impl Write) -> io::Result<u8> {
         WhySubject::Url(url) => Way::to(url, linkers),
         WhySubject::Host(_) => Way::default(),
     };
+    let is_aside = facts.url.is_some_and(|url| url.state == UrlState::SetAside);
+    let logs = if is_aside { logs } else { logs.without_aside() };
     if !way.pages.is_empty() {
         logs.read_silently(&mut |step| {
             if let ListingStep::Url(listed) = &step {

@@ -2,11 +2,12 @@
 //!
 //! Decides: the log of ends is read first, and the last end of each URL is kept; then come the URLs, each with its
 //! last end. A URL that found no room waits like others, and is listed after them, once, unless it was accepted
-//! later. Missing entries are counted in URLs, as in `replay`. While a crawl runs, its logs grow during reading, so
+//! later. A server may give any number of these. If they are many, each further pass over the log lists a part of
+//! them, by their hashes. Missing entries are counted in URLs, as in `replay`. While a crawl runs, its logs grow during reading, so
 //! only gaps are counted.
 //! Invariants: every accepted URL that can be read is listed once; nothing is changed.
-//! Limits: 8 bytes a URL, 8 bytes plus the overhead of a set for each that found no room, [`DETAILS_MAX`] details of
-//! failures, and one block. Times end in 2106.
+//! Limits: 8 bytes a URL, a set of some [`ASIDE_MAX`] hashes, [`DETAILS_MAX`] details of failures, and one block. Times
+//! end in 2106.
 //! Leaves to others: reading files, printing (`cli`). The next run detects lost records.
 
 use std::collections::{HashMap, HashSet};
@@ -35,8 +36,10 @@ pub struct Listing {
     lasts: Vec<LastEnd>,
     /// Details of failures, by the URLs' numbers.
     details: HashMap<u64, Box<str>>,
-    /// Hashes of URLs that found no room and were not accepted so far.
+    /// Hashes of URLs that found no room and were not accepted so far: of those, one of `parts` parts.
     aside: HashSet<u64>,
+    parts: u64,
+    has_aside: bool,
     ends: EntryCount,
     urls: EntryCount,
     damage: Damage,
@@ -46,8 +49,10 @@ pub struct Listing {
 enum Pass {
     Ends,
     Urls,
-    /// Reads the URLs again, for those that found no room.
-    Aside,
+    /// Reads the URLs again, for those of a part that found no room.
+    FindAside(u64),
+    /// Lists that part.
+    ListAside(u64),
 }
 
 /// An item of the logs.
@@ -132,10 +137,17 @@ impl Listing {
             lasts: Vec::new(),
             details: HashMap::new(),
             aside: HashSet::new(),
+            parts: 1,
+            has_aside: true,
             ends: EntryCount::default(),
             urls: EntryCount::default(),
             damage: Damage::default(),
         }
+    }
+
+    /// Leaves out URLs that found no room.
+    pub fn without_aside(self) -> Listing {
+        Listing { has_aside: false, ..self }
     }
 
     /// What to read next, and from where; `None` when everything is read.
@@ -156,7 +168,10 @@ impl Listing {
             let is_read = match pass {
                 Pass::Ends => self.ends_block(head, &payload, each),
                 Pass::Urls => self.urls_block(head, &payload, each),
-                Pass::Aside => self.aside_block(&payload, each),
+                Pass::FindAside(part) => {
+                    UrlEntries::from_payload(&payload).map(|entries| self.find_aside(part, &entries))
+                }
+                Pass::ListAside(part) => self.list_aside(part, &payload, each),
             };
             if is_read.is_none() {
                 self.reader.reject();
@@ -212,12 +227,15 @@ impl Listing {
         if !self.is_running {
             self.ends.at_least(head.mark);
         }
-        // Before those that are accepted: a block of a redistributed log may hold one URL in both lists.
-        self.aside.extend(without_external(&entries.aside).map(|found| hash(found.url)));
-        for (number, found) in (head.first..).zip(entries.accepted.found()) {
-            if !self.aside.is_empty() {
-                self.aside.remove(&hash(found.url));
+        if self.has_aside {
+            self.find_aside(0, &entries);
+            while self.aside.len() > ASIDE_MAX {
+                self.parts *= 2;
+                let parts = self.parts;
+                self.aside.retain(|hash| hash % parts == 0);
             }
+        }
+        for (number, found) in (head.first..).zip(entries.accepted.found()) {
             let last = self.lasts.get(number as usize).copied().unwrap_or_default();
             let detail = self.details.get(&number).map(|words| &**words).unwrap_or_default();
             each(ListingStep::Url(Listed { detail, ..last.listed(found) }));
@@ -225,10 +243,24 @@ impl Listing {
         Some(())
     }
 
-    fn aside_block(&mut self, payload: &[u8], each: &mut dyn FnMut(ListingStep<'_>)) -> Option<()> {
+    /// Those of a part that found no room are noted, and those that were accepted later are not.
+    fn find_aside(&mut self, part: u64, entries: &UrlEntries) {
+        let parts = self.parts;
+        let of_part = |found: FoundUrl<'_>| Some(hash(found.url)).filter(|hash| hash % parts == part);
+        // First these: a block of a redistributed log may hold one URL in both lists.
+        self.aside.extend(without_external(&entries.aside).filter_map(of_part));
+        if !self.aside.is_empty() {
+            for hash in entries.accepted.found().filter_map(of_part) {
+                self.aside.remove(&hash);
+            }
+        }
+    }
+
+    fn list_aside(&mut self, part: u64, payload: &[u8], each: &mut dyn FnMut(ListingStep<'_>)) -> Option<()> {
         let aside: UrlBatch = UrlEntries::from_payload(payload)?.aside;
         for found in without_external(&aside) {
-            if self.aside.remove(&hash(found.url)) {
+            let hash = hash(found.url);
+            if hash % self.parts == part && self.aside.remove(&hash) {
                 let waiting = Listed::waiting(found.url, found.via, found.depth);
                 each(ListingStep::Url(Listed { state: UrlState::SetAside, ..waiting }));
             }
@@ -238,8 +270,8 @@ impl Listing {
 
     fn end_of(&mut self, pass: Pass) {
         let reader = std::mem::take(&mut self.reader);
-        // The last pass reads what was checked before.
-        if pass != Pass::Aside {
+        // Further passes read what was checked before.
+        if matches!(pass, Pass::Ends | Pass::Urls) {
             if reader.torn_bytes() > 0 && !self.is_running {
                 self.damage.torn.push((pass.file(), reader.torn_bytes()));
             }
@@ -249,8 +281,15 @@ impl Listing {
         }
         self.pass = match pass {
             Pass::Ends => Some(Pass::Urls),
-            Pass::Urls if !self.aside.is_empty() => Some(Pass::Aside),
-            Pass::Urls | Pass::Aside => None,
+            Pass::Urls if self.aside.is_empty() && self.parts == 1 => None,
+            Pass::Urls => Some(Pass::ListAside(0)),
+            Pass::FindAside(part) => Some(Pass::ListAside(part)),
+            Pass::ListAside(part) if part + 1 < self.parts => {
+                // A running crawl has written more since.
+                self.aside.clear();
+                Some(Pass::FindAside(part + 1))
+            }
+            Pass::ListAside(_) => None,
         };
     }
 }
@@ -259,7 +298,7 @@ impl Pass {
     fn file(self) -> LogFile {
         match self {
             Pass::Ends => LogFile::Ends,
-            Pass::Urls | Pass::Aside => LogFile::Urls,
+            Pass::Urls | Pass::FindAside(_) | Pass::ListAside(_) => LogFile::Urls,
         }
     }
 }
@@ -319,6 +358,8 @@ fn hash(text: &str) -> u64 {
     xxh3_64(text.as_bytes())
 }
 
+/// The set of these takes 75 MB, and half as much again while it grows.
+const ASIDE_MAX: usize = if cfg!(test) { 100 } else { 7_000_000 };
 /// Further details are left out.
 const DETAILS_MAX: usize = 1 << 16;
 const FAILURES_FROM: u16 = 1_000;

@@ -126,7 +126,8 @@ impl PageReader {
         self.find(job, transaction, decoded, stats)
     }
 
-    fn limits(&self, kind: JobKind) -> http::Limits {
+    /// The limits of the response to a job of this kind.
+    pub(crate) fn limits(&self, kind: JobKind) -> http::Limits {
         match kind {
             JobKind::Robots => self.config.fetch.limits_of_robots(&self.config.robots),
             _ => self.config.fetch.limits(),

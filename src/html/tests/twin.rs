@@ -308,7 +308,7 @@ fn check(page: &[u8], what: impl Fn() -> String) {
 #[test]
 fn same_tags_as_byte_by_byte() {
     let mut rng = Rng::new(0x5eed_0012);
-    for round in 0..2_000 {
+    for round in 0..1_000 {
         let text = page(&mut rng, 60);
         let before = rng.pick(&["x", " ", "<p>", "<b class=\"c\">"]).repeat(rng.index(70));
         let text = format!("{before}{text}");
@@ -316,11 +316,11 @@ fn same_tags_as_byte_by_byte() {
     }
 }
 
-/// Names and values of every length up to two blocks, in every notation, compared with the byte-wise twin and
+/// Names of every length about the borders of two blocks, and values, in every notation, compared with the byte-wise twin and
 /// html5ever.
 #[test]
 fn names_and_values_of_every_length() {
-    for name in 1..=130 {
+    for name in (1..=8).chain(24..=40).chain(56..=72).chain(118..=130) {
         for value in [0, 1, 61, 62, 63, 64, 65, 128] {
             for (before, behind) in [("=\"", "\""), ("='", "'"), ("=", ""), (" = \"", "\""), ("=\"\"", ""), ("", "")] {
                 let (long, text) = ("n".repeat(name), "v".repeat(value));
@@ -342,16 +342,14 @@ fn quoted_values_of_every_distance() {
         let other = if quote == "'" { "\"" } else { "'" };
         for behind_name in ["=", "= ", " =\n\t", ""] {
             for (value, rest) in lengths.into_iter().flat_map(|value| lengths.map(|rest| (value, rest))) {
-                for before in ["", "<a>", "it's \"x\" <b c='d'>"] {
-                    let (value, rest) = ("v".repeat(value), format!("{}{other}", "r".repeat(rest)));
-                    let text =
-                        format!("{before}<p a{behind_name}{quote}{value}>{rest}<a href=x>{rest}{quote}><a href=y>");
-                    check(text.as_bytes(), || text.clone());
-                    // The value ends, and its tag does not.
-                    let text =
-                        format!("{before}<p a{behind_name}{quote}{value}>{rest}{quote} c <a href=x>{rest}<a href=y>");
-                    check(text.as_bytes(), || text.clone());
-                }
+                let before = ["", "<a>", "it's \"x\" <b c='d'>"][(value + rest) % 3];
+                let (value, rest) = ("v".repeat(value), format!("{}{other}", "r".repeat(rest)));
+                let text = format!("{before}<p a{behind_name}{quote}{value}>{rest}<a href=x>{rest}{quote}><a href=y>");
+                check(text.as_bytes(), || text.clone());
+                // The value ends, and its tag does not.
+                let text =
+                    format!("{before}<p a{behind_name}{quote}{value}>{rest}{quote} c <a href=x>{rest}<a href=y>");
+                check(text.as_bytes(), || text.clone());
             }
         }
     }
@@ -394,7 +392,8 @@ fn tags_at_the_borders_of_blocks() {
             let behind = "<p class=\"c\">x</p>".repeat(8);
             let text = format!("{}{odd}{behind}<a href=\"y\">", "x".repeat(before));
             check(text.as_bytes(), || text.clone());
-            for cut in before..before + odd.len() {
+            // Every third of them, another third at the next place.
+            for cut in (before + before % 3..before + odd.len()).step_by(3) {
                 check(&text.as_bytes()[..cut], || format!("cut at {cut}: {text}"));
             }
         }

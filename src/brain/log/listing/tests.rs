@@ -120,6 +120,53 @@ fn what_found_no_room_is_listed_once_unless_it_was_accepted_later() {
     assert_eq!(short, expected);
 }
 
+/// However many a server gives, and however often: the set of their hashes is bounded.
+#[test]
+fn many_that_found_no_room_are_listed_once_in_parts() {
+    let (mut log, mut files) = (Log::new(OWNER, 2, 0), Files::new());
+    let url = |number: u64| format!("http://a.test/{number}");
+    for round in 0..3 {
+        for number in 0..20 * ASIDE_MAX as u64 {
+            if round < 2 || !number.is_multiple_of(7) {
+                log.set_aside(FoundUrl::unlinked(0, &url(number)));
+            }
+            if round == 1 && number.is_multiple_of(7) {
+                log.accept(FoundUrl::unlinked(0, &url(number)));
+            }
+            if number % 50 == 0 {
+                write(&mut log, &mut files);
+            }
+        }
+        write(&mut log, &mut files);
+        let (mut listing, mut listed, mut most) = (Listing::new(OWNER, false), Vec::new(), 0);
+        while let Some((file, at)) = listing.next_read() {
+            let bytes = files.get(&file).map(Vec::as_slice).unwrap_or_default();
+            let piece = &bytes[at as usize..bytes.len().min(at as usize + 1_000)];
+            let read = listing.read(piece, &mut |step| {
+                if let ListingStep::Url(url) = step {
+                    listed.push((url.text.to_owned(), url.state));
+                }
+            });
+            read.expect("our own");
+            most = most.max(listing.aside.len());
+        }
+        let is_accepted = |number: u64| round > 0 && number.is_multiple_of(7);
+        let state = |number| if is_accepted(number) { UrlState::Waiting } else { UrlState::SetAside };
+        let mut expected: Vec<_> = (0..20 * ASIDE_MAX as u64).map(|number| (url(number), state(number))).collect();
+        expected.sort_by(|one, other| one.0.cmp(&other.0));
+        listed.sort_by(|one, other| one.0.cmp(&other.0));
+        assert!(listed == expected && most < 2 * ASIDE_MAX, "{} of {}, {most} at once", listed.len(), expected.len());
+    }
+    let mut listing = Listing::new(OWNER, false).without_aside();
+    while let Some((file, at)) = listing.next_read() {
+        let bytes = files.get(&file).map(Vec::as_slice).unwrap_or_default();
+        let read = listing.read(&bytes[at as usize..], &mut |step| {
+            assert!(matches!(step, ListingStep::Url(Listed { state: UrlState::Waiting, .. })));
+        });
+        read.expect("our own");
+    }
+}
+
 /// A URL that failed again has the detail of that failure, or none.
 #[test]
 fn what_more_is_known_of_a_failure_is_that_of_the_last_one() {

@@ -232,7 +232,8 @@ impl Flights {
         frontier.request_ended(now, job);
         // How long it waits for us says nothing about its host.
         let job = FetchJob { ended: Some(job.ended(now)), ..job.clone() };
-        self.readings.push(now, job, site, transaction);
+        let bytes_max = self.reader.limits(job.kind).body_bytes_max as u64;
+        self.readings.push(now, job, site, transaction, bytes_max);
     }
 
     /// The next long response to read, if another may begin now.

@@ -80,10 +80,12 @@ impl Readings {
         self.begun.len() < READINGS_MAX
     }
 
-    /// The response to `job`, whose request has just ended, must be read.
-    pub fn push(&mut self, now: Instant, job: FetchJob, site: SiteKey, transaction: Box<Transaction>) {
+    /// The response to `job`, whose request has just ended, must be read. Of what it claims to have, no more than
+    /// `bytes_max` will be read, so a lie does not make it wait behind all others.
+    pub fn push(&mut self, now: Instant, job: FetchJob, site: SiteKey, transaction: Box<Transaction>, bytes_max: u64) {
         let response = &transaction.response;
-        let bytes = http::claimed_bytes(&response.headers, &response.body).max(response.body.len() as u64);
+        let claimed = http::claimed_bytes(&response.headers, &response.body).min(bytes_max);
+        let bytes = claimed.max(response.body.len() as u64);
         let estimate = Duration::from_micros(bytes / BYTES_PER_MICROSECOND);
         self.waiting_jobs.insert(job.id);
         self.waiting.push(Waiting { job, transaction, since: now, site, estimate });
@@ -142,3 +144,37 @@ const LITTLE: Duration = Duration::from_millis(1);
 const WAIT_PARTS: u32 = 256;
 /// Speed of decoding and searching for links.
 const BYTES_PER_MICROSECOND: u64 = 100;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::JobKind;
+    use crate::sample::plain_transaction;
+    use ringcrawl_url::Url;
+
+    /// A frame of zstd may claim any length, here 2^60 bytes.
+    #[test]
+    fn a_lie_about_its_length_does_not_park_a_response() {
+        let limits = ringcrawl_config::Config::default().fetch.limits();
+        let mut readings = Readings::default();
+        let mut push = |at: u64, id: u64, head: &str, body: &[u8]| {
+            let url = Url::parse(&format!("http://s{id}.test/")).expect("a URL");
+            let site = SiteKey::new(0, url.host());
+            let bytes = [format!("HTTP/1.1 200 OK\r\n{head}\r\n").as_bytes(), body].concat();
+            let transaction = Box::new(plain_transaction(&bytes, limits));
+            let response = &transaction.response;
+            let claimed = http::claimed_bytes(&response.headers, &response.body);
+            let job = FetchJob { id, ..FetchJob::new(JobKind::Page, url) };
+            let now = Instant::ZERO + Duration::from_secs(at);
+            readings.push(now, job, site, transaction, limits.body_bytes_max as u64);
+            claimed
+        };
+        let frame = b"\x28\xb5\x2f\xfd\xe0\0\0\0\0\0\0\0\x10rest";
+        assert_eq!(push(0, 1, "Content-Encoding: zstd\r\n", frame), 1 << 60);
+        for second in [0, 60, 120] {
+            push(second, 2 + second, "", b"short");
+        }
+        let order: Vec<u64> = std::iter::from_fn(|| readings.pop()).map(|(job, _)| job.id).collect();
+        assert_eq!(order, [2, 1, 62, 122], "it has waited for what may be read of it");
+    }
+}
