@@ -245,7 +245,12 @@ fn drive_round(
             if phase == Phase::Drain && !is_quiet {
                 progress.println(match crawl.is_to_level() {
                     true => "balance: finishing fetches in flight, then moving sites between shards",
-                    false => "draining: finishing fetches in flight and writing everything; repeat to stop at once",
+                    false if interrupts.load(Ordering::Relaxed) > 0 => {
+                        "draining: finishing fetches in flight and writing everything; repeat to stop at once"
+                    }
+                    false => {
+                        "draining: finishing fetches in flight and writing everything; two signals stop it at once"
+                    }
                 });
             }
         }
