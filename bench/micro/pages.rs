@@ -149,7 +149,7 @@ impl Crawl {
                 Effect::Read(reading) => Input::Read(Box::new(self.read(reading))),
                 Effect::Disk(op) => Input::Disk(disk(op)),
                 // Dropped links of a dear page cause a note.
-                Effect::CutShort(_) | Effect::Note(_) => continue,
+                Effect::CutShort(_) | Effect::Note(_) | Effect::Warn(_) => continue,
                 effect => panic!("{effect:?}"),
             };
             self.handle(input);

@@ -167,7 +167,7 @@ impl Rig {
                     self.shard.handle(self.now, Input::Disk(end));
                 }
                 Effect::Fetch(_) | Effect::Ask(_) => {}
-                Effect::Note(note) => println!("{note}"),
+                Effect::Note(note) | Effect::Warn(note) => println!("{note}"),
                 effect => panic!("{effect:?}"),
             }
         }

@@ -277,7 +277,7 @@ fn drive_round(
         Ok(round) => (Some(round), None),
         Err(failure) => (None, Some(failure)),
     };
-    if let Some(note) = round.as_ref().and_then(|round| round.note.as_deref()).filter(|_| !is_quiet) {
+    if let Some(note) = round.as_ref().and_then(|round| round.note.as_deref()) {
         tell!("ringcrawl: {note}");
     }
     let summary = Summary {

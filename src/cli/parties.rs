@@ -25,6 +25,8 @@ pub(super) struct Parties {
     places: HashMap<u64, u32>,
     /// As URLs, in the order of the logs.
     pub(super) seeds: Vec<Box<str>>,
+    /// From the hash of a robots.txt that named a sitemap to that of the first URL of its origin.
+    robots: BTreeMap<u64, u64>,
 }
 
 /// The results of the first pass.
@@ -53,7 +55,8 @@ impl Parties {
     /// The index of the seed that `listed` came from.
     pub(super) fn of(&self, listed: &Listed<'_>) -> Option<u32> {
         let text = if listed.state == UrlState::SetAside { listed.via? } else { listed.text };
-        let url = hash(text);
+        let named = self.robots.get(&hash(text)).filter(|_| listed.state == UrlState::SetAside);
+        let url = named.copied().unwrap_or_else(|| hash(text));
         let of_link = || {
             let found = self.urls.binary_search_by_key(&url, |(url, _)| *url).ok()?;
             self.urls.get(found).map(|(_, seed)| *seed)
@@ -125,7 +128,7 @@ impl Links {
             });
         }
         let urls = (0..).map_while(|place| linkers.at(place)).zip(found).filter(|(_, seed)| *seed != NONE);
-        Parties { urls: urls.map(|((url, _), seed)| (url, seed)).collect(), places, seeds }
+        Parties { urls: urls.map(|((url, _), seed)| (url, seed)).collect(), places, seeds, robots }
     }
 }
 
@@ -167,7 +170,9 @@ mod tests {
         let of = log.iter().map(|listed| parties.of(listed)).collect::<Vec<_>>();
         let (a, b) = (Some(0), Some(1));
         let aside = Listed::waiting("http://f.test/", Some("http://b.test/1"), 2);
-        assert_eq!(parties.of(&Listed { state: UrlState::SetAside, ..aside }), b);
+        let named = Listed::waiting("http://b.test/map2", Some("http://b.test/robots.txt"), 1);
+        let of_aside = |listed| parties.of(&Listed { state: UrlState::SetAside, ..listed });
+        assert_eq!((of_aside(aside), of_aside(named)), (b, a));
         // The first URL of b.test in the log is of the first party, for which the robots.txt was fetched.
         assert_eq!(of, [a, a, a, a, b, b, b, a, a, None, None, None, None, b, b]);
         assert_eq!(parties.place(&Url::parse("http://b.test").expect("a URL")), b);

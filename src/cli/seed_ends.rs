@@ -33,7 +33,7 @@ pub(super) fn exit_code(dir: &Path, Summary { totals, ended, .. }: &Summary) -> 
     let may_go_on = ended != TIME_MAX_REACHED;
     let (mut ends, mut count, mut has_hope) = (Vec::new(), 0_u64, false);
     let read = CrawlLogs::open(dir).and_then(|logs| {
-        Troubles::list(&logs.without_aside(), &mut |listed, troubles| {
+        Troubles::list(&logs, &mut |listed, troubles| {
             if !Hops::from_bits(listed.depth).is_seed() {
                 return Ok(());
             }

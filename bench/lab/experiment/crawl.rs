@@ -277,7 +277,7 @@ impl<'a> Crawl<'a> {
             // A dictionary is useless when nothing is kept.
             Effect::Train(_) => self.shards[index].handle(self.now, Input::Trained(None)),
             // No fetch takes that long.
-            Effect::CutShort(_) | Effect::Note(_) => {}
+            Effect::CutShort(_) | Effect::Note(_) | Effect::Warn(_) => {}
             Effect::End(Ok(())) => self.ended[index] = true,
             Effect::End(Err(why)) => return Err(CrawlError::Failed(why)),
         }

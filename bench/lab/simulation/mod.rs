@@ -273,10 +273,10 @@ impl Simulation {
                 self.start_disk(index);
             }
             // What a kill or a power cut truncates was not promised to any caller, and no bit flips here.
-            Effect::Note(note) if !self.is_damaged && (note.contains("missing") || note.contains("damaged")) => {
+            Effect::Warn(note) if !self.is_damaged && (note.contains("missing") || note.contains("damaged")) => {
                 self.complaints.push(format!("{:?} {note}", self.now));
             }
-            Effect::Note(_) => {}
+            Effect::Note(_) | Effect::Warn(_) => {}
             Effect::End(result) => self.run.ended[index] = Some(result),
         }
     }

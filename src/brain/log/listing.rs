@@ -2,17 +2,17 @@
 //!
 //! Decides: the log of ends is read first, and the last end of each URL is kept; then come the URLs, each with its
 //! last end. A URL that found no room waits like others, and is listed after them, once, unless it was accepted
-//! later. A server may give any number of these. If they are many, each further pass over the log lists a part of
-//! them, by their hashes. Missing entries are counted in URLs, as in `replay`. While a crawl runs, its logs grow during reading, so
-//! only gaps are counted.
+//! later. There may be any number of them, so beyond [`ASIDE_MAX`] each further pass lists a part, by hash. Missing
+//! entries are counted in URLs, as in `replay`. While a crawl runs, its logs grow during reading: only gaps are
+//! counted, and further passes end where the first did.
 //! Invariants: every accepted URL that can be read is listed once; nothing is changed.
-//! Limits: 8 bytes a URL, a set of some [`ASIDE_MAX`] hashes, [`DETAILS_MAX`] details of failures, and one block. Times
+//! Limits: 8 bytes a URL, about [`ASIDE_MAX`] hashes, [`DETAILS_MAX`] details of failures, and one block. Times
 //! end in 2106.
 //! Leaves to others: reading files, printing (`cli`). The next run detects lost records.
 
 use std::collections::{HashMap, HashSet};
 
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::block::{BlockHead, Owner};
 use super::ends::CUTS;
@@ -40,6 +40,8 @@ pub struct Listing {
     aside: HashSet<u64>,
     parts: u64,
     has_aside: bool,
+    /// Bytes of the URLs' log in its first pass.
+    urls_bytes: u64,
     ends: EntryCount,
     urls: EntryCount,
     damage: Damage,
@@ -139,6 +141,7 @@ impl Listing {
             aside: HashSet::new(),
             parts: 1,
             has_aside: true,
+            urls_bytes: 0,
             ends: EntryCount::default(),
             urls: EntryCount::default(),
             damage: Damage::default(),
@@ -160,6 +163,13 @@ impl Listing {
     pub fn read(&mut self, bytes: &[u8], each: &mut dyn FnMut(ListingStep<'_>)) -> Result<(), String> {
         let Some(pass) = self.pass else { panic!("a log came that was not requested") };
         let file = pass.file();
+        let bytes = match pass {
+            Pass::Ends | Pass::Urls => bytes,
+            Pass::FindAside(_) | Pass::ListAside(_) => {
+                let left = self.urls_bytes.saturating_sub(self.reader.next_offset());
+                bytes.get(..usize::try_from(left).unwrap_or(usize::MAX)).unwrap_or(bytes)
+            }
+        };
         self.reader.push(bytes);
         while let Some((head, payload)) = self.reader.next_block() {
             if head.kind != file.kind() || head.owner != self.owner {
@@ -168,10 +178,8 @@ impl Listing {
             let is_read = match pass {
                 Pass::Ends => self.ends_block(head, &payload, each),
                 Pass::Urls => self.urls_block(head, &payload, each),
-                Pass::FindAside(part) => {
-                    UrlEntries::from_payload(&payload).map(|entries| self.find_aside(part, &entries))
-                }
-                Pass::ListAside(part) => self.list_aside(part, &payload, each),
+                Pass::FindAside(part) => entries(head, &payload).map(|entries| self.find_aside(part, &entries)),
+                Pass::ListAside(part) => entries(head, &payload).map(|entries| self.list_aside(part, &entries, each)),
             };
             if is_read.is_none() {
                 self.reader.reject();
@@ -219,10 +227,7 @@ impl Listing {
     }
 
     fn urls_block(&mut self, head: BlockHead, payload: &[u8], each: &mut dyn FnMut(ListingStep<'_>)) -> Option<()> {
-        let entries = UrlEntries::from_payload(payload)?;
-        if entries.accepted.len() != head.count as usize {
-            return None;
-        }
+        let entries = entries(head, payload)?;
         self.urls.block(head);
         if !self.is_running {
             self.ends.at_least(head.mark);
@@ -246,30 +251,37 @@ impl Listing {
     /// Those of a part that found no room are noted, and those that were accepted later are not.
     fn find_aside(&mut self, part: u64, entries: &UrlEntries) {
         let parts = self.parts;
-        let of_part = |found: FoundUrl<'_>| Some(hash(found.url)).filter(|hash| hash % parts == part);
+        let of_part = |found: FoundUrl<'_>| Some(self.hash(found.url)).filter(|hash| hash % parts == part);
+        let aside: Vec<u64> = without_external(&entries.aside).filter_map(of_part).collect();
+        let is_none = aside.is_empty() && self.aside.is_empty();
+        let accepted: Vec<u64> = entries.accepted.found().filter(|_| !is_none).filter_map(of_part).collect();
         // First these: a block of a redistributed log may hold one URL in both lists.
-        self.aside.extend(without_external(&entries.aside).filter_map(of_part));
-        if !self.aside.is_empty() {
-            for hash in entries.accepted.found().filter_map(of_part) {
-                self.aside.remove(&hash);
-            }
+        self.aside.extend(aside);
+        for hash in accepted {
+            self.aside.remove(&hash);
         }
     }
 
-    fn list_aside(&mut self, part: u64, payload: &[u8], each: &mut dyn FnMut(ListingStep<'_>)) -> Option<()> {
-        let aside: UrlBatch = UrlEntries::from_payload(payload)?.aside;
-        for found in without_external(&aside) {
-            let hash = hash(found.url);
+    fn list_aside(&mut self, part: u64, entries: &UrlEntries, each: &mut dyn FnMut(ListingStep<'_>)) {
+        for found in without_external(&entries.aside) {
+            let hash = self.hash(found.url);
             if hash % self.parts == part && self.aside.remove(&hash) {
                 let waiting = Listed::waiting(found.url, found.via, found.depth);
                 each(ListingStep::Url(Listed { state: UrlState::SetAside, ..waiting }));
             }
         }
-        Some(())
+    }
+
+    /// Keyed by what servers do not know: they choose the URLs.
+    fn hash(&self, text: &str) -> u64 {
+        xxh3_64_with_seed(text.as_bytes(), self.owner.crawl)
     }
 
     fn end_of(&mut self, pass: Pass) {
         let reader = std::mem::take(&mut self.reader);
+        if pass == Pass::Urls {
+            self.urls_bytes = reader.next_offset();
+        }
         // Further passes read what was checked before.
         if matches!(pass, Pass::Ends | Pass::Urls) {
             if reader.torn_bytes() > 0 && !self.is_running {
@@ -354,12 +366,13 @@ fn without_external(aside: &UrlBatch) -> impl Iterator<Item = FoundUrl<'_>> {
     aside.found().filter(|found| found.depth != Hops::EXTERNAL.bits())
 }
 
-fn hash(text: &str) -> u64 {
-    xxh3_64(text.as_bytes())
+/// The content of a block of the URLs' log.
+fn entries(head: BlockHead, payload: &[u8]) -> Option<UrlEntries> {
+    UrlEntries::from_payload(payload).filter(|entries| entries.accepted.len() == head.count as usize)
 }
 
 /// The set of these takes 75 MB, and half as much again while it grows.
-const ASIDE_MAX: usize = if cfg!(test) { 100 } else { 7_000_000 };
+const ASIDE_MAX: usize = if cfg!(test) { 100 } else { 6_000_000 };
 /// Further details are left out.
 const DETAILS_MAX: usize = 1 << 16;
 const FAILURES_FROM: u16 = 1_000;

@@ -33,6 +33,8 @@ pub enum Effect {
     Disk(DiskOp),
     /// Tell the operator.
     Note(String),
+    /// The same, about something that is wrong.
+    Warn(String),
     /// The shard has ended: its data is written, or the disk failed with this error.
     End(Result<(), String>),
 }

@@ -37,6 +37,11 @@ impl EffectQueue {
         self.push(Effect::Note(words));
     }
 
+    /// The same for a warning.
+    pub(super) fn warn(&mut self, words: String) {
+        self.push(Effect::Warn(words));
+    }
+
     /// The next one.
     pub(super) fn pop(&mut self) -> Option<Effect> {
         self.effects.pop_front()

@@ -178,11 +178,14 @@ impl Shard {
         None
     }
 
-    /// Accepts a URL, or notes that there is no room for it. Where seeds are left to the next run, so is the URL: it may
-    /// be one of them.
+    /// Accepts a URL, or notes that there is no room for it. While seeds are still waiting, a new URL is left to the next
+    /// run with them: it may be one of them.
     fn accept_or_note(&mut self, now: Instant, key: u64, url: &Url, (via, depth): Way<'_>) {
-        let is_left = self.resumption.holds_seeds() || self.accept(now, key, url, (via, depth)) == Admission::Full;
-        if is_left && self.intake.is_news_aside(key) {
+        let is_left = self.resumption.holds_seeds() && !self.intake.visited.contains(key);
+        let has_no_room = |shard: &mut Shard| {
+            shard.accept(now, key, url, (via, depth)) == Admission::Full && shard.intake.is_news_aside(key)
+        };
+        if is_left || has_no_room(self) {
             self.durability.set_aside(now, FoundUrl { via, depth, url: url.as_str() });
         }
     }

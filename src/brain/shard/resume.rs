@@ -44,9 +44,10 @@ impl Shard {
             let end = found.append_at.get(file).copied().unwrap_or_default();
             self.effects.disk(DiskOp::CutLog { file: *file, bytes: end });
         }
-        for note in self.resumption.known().into_iter().chain(found.notes()) {
-            self.effects.note(format!("shard {}: {note}", self.index));
+        if let Some(known) = self.resumption.known() {
+            self.effects.note(format!("shard {}: {known}", self.index));
         }
+        found.notes().into_iter().for_each(|note| self.effects.warn(format!("shard {}: {note}", self.index)));
         // From here on the current clock applies; otherwise the next run would start these cooldowns again.
         if self.resumption.take_longer_rests() {
             self.frontier.set_clock(self.clock);

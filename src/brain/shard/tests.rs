@@ -109,7 +109,7 @@ impl Rig {
             match effect {
                 Effect::Fetch(job) => self.fetches.push((*job).clone()),
                 Effect::CutShort(_) | Effect::Ask(_) => {}
-                Effect::Note(note) => self.notes.push(note),
+                Effect::Note(note) | Effect::Warn(note) => self.notes.push(note),
                 Effect::Read(reading) => {
                     self.readings += 1;
                     let page = reading.read(&mut CaptureWriter::new(Packing::default()).expect("a writer"));

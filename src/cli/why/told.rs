@@ -231,7 +231,8 @@ fn answer_known(known: &Known, url: &UrlFacts) -> String {
             )
         }
         UrlState::SetAside => {
-            "It waits for the next run because there was no room for it (visited.urls_max, or its site's share)."
+            "It waits for the next run: there was no room for it (visited.urls_max, or its site's share), or seeds still \
+             waited when the run ended."
                 .to_owned()
         }
         UrlState::Failed(Failure::RobotsDenied) => match &known.robots.says {

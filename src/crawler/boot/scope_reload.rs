@@ -26,7 +26,7 @@ pub(super) struct ScopeReload {
     pub(super) files: ScopeFiles,
     /// What was rejected because too much was missing.
     pub(super) held: Option<Held>,
-    pub(super) is_wanted: bool,
+    is_wanted: bool,
     reading: Option<JoinHandle<Result<ScopeFiles, Vec<String>>>>,
     /// What shards should take: its version, and the report for when all have taken it.
     given: Option<Given>,
@@ -64,6 +64,11 @@ impl ScopeReload {
         let lost = files.halved(&self.files)?;
         self.held = Some(Held { told, is_confirmed: false });
         Some(format!("{lost}; send the signal again to accept it, or set scope.halved = \"take\""))
+    }
+
+    /// Reads the files again, which an earlier run held back so: that is no confirmation.
+    pub(super) fn go_on(&mut self, held: Option<Held>) {
+        (self.held, self.is_wanted) = (held, true);
     }
 
     /// Requests that the files be read again.
@@ -122,7 +127,7 @@ impl ScopeReload {
             self.is_wanted = false;
             if !ScopeFiles::are_named(&self.config) {
                 return control
-                    .note("scope: nothing to reload: neither scope.rules nor scope.block names a file".to_owned());
+                    .warn("scope: nothing to reload: neither scope.rules nor scope.block names a file".to_owned());
             }
             let config = Arc::clone(&self.config);
             match super::spawn("scope".to_owned(), move || ScopeFiles::read(&config)) {

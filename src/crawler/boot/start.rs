@@ -157,7 +157,7 @@ pub fn start(order: Order) -> Result<Crawl, BootError> {
     skipped.iter().for_each(|told| crawl.control().warn(format!("skipped: {told}")));
     if is_held {
         // It says why, and what the operator can do. Only the operator's signal is a confirmation.
-        (crawl.scope.held, crawl.scope.is_wanted) = (held, true);
+        crawl.scope.go_on(held);
     }
     Ok(crawl)
 }

@@ -356,6 +356,7 @@ impl Pump {
                 Effect::Send(message) => self.send(message),
                 Effect::Disk(op) => self.disk.push(op),
                 Effect::Note(note) => self.control.note(note),
+                Effect::Warn(note) => self.control.warn(note),
                 Effect::End(result) => return Carried { more: false, end: Some(result) },
             }
         }

@@ -319,7 +319,7 @@ fn same_tags_as_byte_by_byte() {
 /// Names of every length about the borders of two blocks, and values, in every notation, compared with the byte-wise twin and
 /// html5ever.
 #[test]
-fn names_and_values_of_every_length() {
+fn names_and_values_about_the_borders_of_blocks() {
     for name in (1..=8).chain(24..=40).chain(56..=72).chain(118..=130) {
         for value in [0, 1, 61, 62, 63, 64, 65, 128] {
             for (before, behind) in [("=\"", "\""), ("='", "'"), ("=", ""), (" = \"", "\""), ("=\"\"", ""), ("", "")] {

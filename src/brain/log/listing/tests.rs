@@ -167,6 +167,43 @@ fn many_that_found_no_room_are_listed_once_in_parts() {
     }
 }
 
+/// What a crawl accepts while it is listed stays in the list, which is as old as its beginning.
+#[test]
+fn what_is_accepted_between_two_passes_is_listed_as_it_was() {
+    let (mut log, mut files) = (Log::new(OWNER, 2, 0), Files::new());
+    let count = 3 * ASIDE_MAX as u64;
+    for number in 0..count {
+        log.set_aside(FoundUrl::unlinked(0, &url(number)));
+        if number % 50 == 0 {
+            write(&mut log, &mut files);
+        }
+    }
+    write(&mut log, &mut files);
+    let (mut listing, mut listed, mut passes) = (Listing::new(OWNER, true), Vec::new(), 0);
+    while let Some((file, at)) = listing.next_read() {
+        passes += u64::from(file == LogFile::Urls && at == 0);
+        if passes == 2 && at == 0 {
+            for number in 0..count {
+                log.accept(FoundUrl::unlinked(0, &url(number)));
+            }
+            write(&mut log, &mut files);
+        }
+        let bytes = files.get(&file).map(Vec::as_slice).unwrap_or_default();
+        let piece = &bytes[at as usize..bytes.len().min(at as usize + 1_000)];
+        let read = listing.read(piece, &mut |step| {
+            if let ListingStep::Url(url) = step {
+                assert_eq!(url.state, UrlState::SetAside);
+                listed.push(url.text.to_owned());
+            }
+        });
+        read.expect("our own");
+    }
+    listed.sort();
+    let mut expected: Vec<String> = (0..count).map(url).collect();
+    expected.sort();
+    assert!(listed == expected && passes > 2, "{} in {passes} passes", listed.len());
+}
+
 /// A URL that failed again has the detail of that failure, or none.
 #[test]
 fn what_more_is_known_of_a_failure_is_that_of_the_last_one() {

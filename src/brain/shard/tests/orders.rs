@@ -109,7 +109,7 @@ impl Web {
                             let page = reading.read(&mut CaptureWriter::new(Packing::default()).expect("a writer"));
                             Input::Read(Box::new(page))
                         }
-                        Effect::Note(_) | Effect::CutShort(_) => continue,
+                        Effect::Note(_) | Effect::Warn(_) | Effect::CutShort(_) => continue,
                         effect => panic!("{effect:?}"),
                     };
                     all[usize::from(index)].handle(now, input);

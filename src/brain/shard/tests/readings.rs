@@ -58,7 +58,7 @@ fn wanted(rig: &mut Rig) -> Vec<LongResponse> {
                 rig.shard.handle(LATER, Input::Disk(end));
             }
             Effect::Send(message) => rig.sent.push(message.bytes),
-            Effect::Fetch(_) | Effect::CutShort(_) | Effect::Ask(_) | Effect::Note(_) => {}
+            Effect::Fetch(_) | Effect::CutShort(_) | Effect::Ask(_) | Effect::Note(_) | Effect::Warn(_) => {}
             Effect::End(result) => rig.end = Some(result),
         }
     }
