@@ -8,6 +8,7 @@
 use std::collections::{BTreeSet, HashSet};
 
 use super::Simulation;
+use crate::fake_disk::FakeDisk;
 use ringcrawl_base::Failure;
 use ringcrawl_base::time::{Duration, Instant};
 use ringcrawl_brain::log::{self, EndKind, LogFile};
@@ -100,7 +101,7 @@ impl Simulation {
         let without = &aside | &self.out_of_tries();
         for url in self.web.reachable_without(&without).into_iter().filter(|_| is_whole) {
             if !self.servers.pages.contains_key(&url) {
-                complaints.push(format!("{url} was never fetched"));
+                complaints.push(format!("{url} was never fetched; by the logs: {}", self.ends_of(&url).join(", ")));
             }
         }
         let stored = self.stored(&mut complaints);
@@ -230,6 +231,19 @@ impl Simulation {
         self.failed_tries.iter().filter(|(url, failed)| is_out(url, **failed)).map(|(url, _)| url.clone()).collect()
     }
 
+    /// The ends of a URL, as they are in the logs of its shards.
+    fn ends_of(&self, url: &str) -> Vec<String> {
+        let of_disk = |disk: &FakeDisk| {
+            let accepted = log::read_urls(disk.log(LogFile::Urls))
+                .flat_map(|entries| entries.accepted.iter().map(|(_, url)| url.to_owned()).collect::<Vec<_>>());
+            let places: Vec<u64> =
+                (0..).zip(accepted).filter(|(_, text)| text == url).map(|(place, _)| place).collect();
+            let ends = log::read_ends(disk.log(LogFile::Ends)).filter(|end| places.contains(&end.url));
+            ends.map(|end| format!("{:?} after {} tries", end.kind, end.tries)).collect::<Vec<_>>()
+        };
+        self.disks.iter().flat_map(of_disk).collect()
+    }
+
     /// Hosts forgotten since the start of this run.
     pub(super) fn forgotten(&mut self) -> u64 {
         let forgotten =
@@ -271,7 +285,11 @@ mod tests {
             let Some(lost) = wanted.pop_last() else { continue };
             simulation.servers.pages.remove(&lost);
             let complaints = simulation.judge().complaints;
-            assert_eq!(complaints.first(), Some(&format!("{lost} was never fetched")), "SIM_SEED={seed}");
+            let missed = format!("{lost} was never fetched; ");
+            assert!(
+                complaints.first().is_some_and(|first| first.starts_with(&missed)),
+                "SIM_SEED={seed}: {complaints:?}"
+            );
         }
         assert!(with_aside > 1, "{with_aside} crawls set URLs aside");
     }
