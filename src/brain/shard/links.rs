@@ -182,10 +182,8 @@ impl Shard {
     /// run with them: it may be one of them.
     fn accept_or_note(&mut self, now: Instant, key: u64, url: &Url, (via, depth): Way<'_>) {
         let is_left = self.resumption.holds_seeds() && !self.intake.visited.contains(key);
-        let has_no_room = |shard: &mut Shard| {
-            shard.accept(now, key, url, (via, depth)) == Admission::Full && shard.intake.is_news_aside(key)
-        };
-        if is_left || has_no_room(self) {
+        let has_no_room = !is_left && self.accept(now, key, url, (via, depth)) == Admission::Full;
+        if is_left || has_no_room && self.intake.is_news_aside(key) {
             self.durability.set_aside(now, FoundUrl { via, depth, url: url.as_str() });
         }
     }
