@@ -245,7 +245,7 @@ impl KindRest {
     /// Whether URLs of this kind have been refused so often that another try of one is useless. Part of the host's
     /// own pages may be under maintenance, and the memory that it worked before may be gone.
     pub fn is_broken(&self, now: Instant, of: KindOfUrl, fine: &FineKinds) -> bool {
-        let lasts_min = if of.is_strangers { Duration::ZERO } else { MAINTENANCE_MAX };
+        let lasts_min = if of.is_strangers { RESTART_MAX } else { MAINTENANCE_MAX };
         let is_broken = |known: &Complained| known.own >= BROKEN_FROM && now.since(known.since) >= lasts_min;
         !fine.has(of.kind) && self.find(of.kind).is_some_and(is_broken)
     }
@@ -328,6 +328,8 @@ const UNKNOWN_DOUBLINGS_MAX: u32 = 3;
 const FAILED_REST_FACTOR: u32 = 3;
 /// This many complaints are a kind's own.
 const BROKEN_FROM: u32 = 8;
+/// A server may take this long to start again.
+const RESTART_MAX: Duration = Duration::from_secs(600);
 /// A part that will work again may be broken for this long.
 const MAINTENANCE_MAX: Duration = Duration::from_secs(2 * 3_600);
 const KINDS_MAX: usize = 16;

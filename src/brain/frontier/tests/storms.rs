@@ -201,6 +201,25 @@ fn maintenance_of_a_part_loses_nothing() {
     assert!(others > 6_500, "{others} of others meanwhile");
 }
 
+/// A part that never worked before does not work for ten minutes. Only strangers link to it, as to a host that is new.
+#[test]
+fn a_part_that_starts_again_loses_no_page_of_strangers() {
+    for how in [status(500), status(502), Outcome::Failed(Failure::FirstByteTimeout)] {
+        let mut bed = Bed::new(|_| ());
+        (0..2_000).for_each(|number| bed.offer(&format!("http://a.test/page/{number}")));
+        bed.run(20, 1_000, &mut well);
+        (0..60).for_each(|number| bed.offer_of_strangers(&format!("http://a.test/product?item={number}")));
+        let ends = bed.now + Duration::from_secs(590);
+        let is_of_part = |job: &FetchJob| job.url.path_and_query().starts_with("/product");
+        bed.run(30 * HOUR, 20_000, &mut |job| {
+            if is_of_part(job) && job.began < ends { how.clone() } else { well(job) }
+        });
+        let had = bed.jobs.iter().filter(|(at, job)| is_of_part(job) && *at >= ends);
+        let had: std::collections::BTreeSet<&str> = had.map(|(_, job)| job.url.as_str()).collect();
+        assert_eq!(had.len(), 60, "{how:?}: each comes in the end");
+    }
+}
+
 /// A part that worked once and never does again: after six hours its URLs end, and so does the crawl. Other URLs that
 /// are put off with it for ten seconds do not wait for it.
 #[test]
