@@ -238,6 +238,8 @@ impl Listing {
                 self.parts *= 2;
                 let parts = self.parts;
                 self.aside.retain(|hash| hash % parts == 0);
+                // What was removed leaves marks, with which the set would grow beyond what it holds.
+                self.aside.shrink_to_fit();
             }
         }
         for (number, found) in (head.first..).zip(entries.accepted.found()) {
