@@ -79,7 +79,7 @@ pub struct CrawlArguments {
     /// commas. May be given several times, for URLs of any of them.
     #[arg(long, value_name = "CHOICE", conflicts_with = "new")]
     pub retry: Vec<String>,
-    /// Print only errors and warnings: no progress, notes or summary.
+    /// Print only errors, warnings and answers to signals: no progress, notes or summary.
     #[arg(long, short)]
     pub quiet: bool,
     /// Write the summary as JSON to this file; `-` is standard output.

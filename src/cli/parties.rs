@@ -4,10 +4,11 @@
 //! robots.txt belongs to the party of the first URL of that origin, for which the file was fetched. A URL of a log
 //! that does not record pages belongs to no party.
 //! Two passes over the logs: one for the hashes of URLs and pages, one for the question about each URL.
-//! A URL that found no room belongs to that of its page, without an entry of its own.
+//! A URL that found no room belongs to the party of the page that linked to it, or of the origin whose robots.txt
+//! named it; it has no entry of its own.
 //! Limits: 20 bytes a URL that was accepted, 16 an origin, and the seeds' texts.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::io;
 
 use super::crawl_logs::CrawlLogs;
@@ -25,8 +26,8 @@ pub(super) struct Parties {
     places: HashMap<u64, u32>,
     /// As URLs, in the order of the logs.
     pub(super) seeds: Vec<Box<str>>,
-    /// From the hash of a robots.txt that named a sitemap to that of the first URL of its origin.
-    robots: BTreeMap<u64, u64>,
+    /// From the hash of an origin to that of its first URL.
+    origins: HashMap<u64, u64>,
 }
 
 /// The results of the first pass.
@@ -37,7 +38,7 @@ struct Links {
     /// From the hash of an origin to that of its first URL.
     origins: HashMap<u64, u64>,
     /// Hashes of robots.txt files that named sitemaps, and of their origins.
-    robots: BTreeMap<u64, u64>,
+    robots: HashMap<u64, u64>,
 }
 
 impl Parties {
@@ -54,9 +55,15 @@ impl Parties {
 
     /// The index of the seed that `listed` came from.
     pub(super) fn of(&self, listed: &Listed<'_>) -> Option<u32> {
-        let text = if listed.state == UrlState::SetAside { listed.via? } else { listed.text };
-        let named = self.robots.get(&hash(text)).filter(|_| listed.state == UrlState::SetAside);
-        let url = named.copied().unwrap_or_else(|| hash(text));
+        if listed.state != UrlState::SetAside {
+            return self.of_url(hash(listed.text));
+        }
+        let via = listed.via?;
+        let of_origin = || self.of_url(*self.origins.get(&hash(via.strip_suffix(ROBOTS)?))?);
+        self.of_url(hash(via)).or_else(of_origin)
+    }
+
+    fn of_url(&self, url: u64) -> Option<u32> {
         let of_link = || {
             let found = self.urls.binary_search_by_key(&url, |(url, _)| *url).ok()?;
             self.urls.get(found).map(|(_, seed)| *seed)
@@ -78,7 +85,7 @@ impl Links {
         } else {
             self.linkers.take(listed);
             if let Some(via) = listed.via
-                && let Some(origin) = via.strip_suffix("/robots.txt")
+                && let Some(origin) = via.strip_suffix(ROBOTS)
             {
                 self.robots.insert(hash(via), hash(origin));
             }
@@ -91,7 +98,7 @@ impl Links {
     fn parties(mut self) -> Parties {
         self.linkers.sort();
         let robots = self.robots.iter().filter_map(|(robots, origin)| Some((*robots, *self.origins.get(origin)?)));
-        let robots: BTreeMap<u64, u64> = robots.collect();
+        let robots: HashMap<u64, u64> = robots.collect();
         let seeds = std::mem::take(&mut self.seeds);
         let places: HashMap<u64, u32> = (0..).zip(&seeds).map(|(place, seed)| (hash(seed), place)).collect();
         // The index of each URL's seed, as soon as it is known: each path is walked once.
@@ -128,10 +135,12 @@ impl Links {
             });
         }
         let urls = (0..).map_while(|place| linkers.at(place)).zip(found).filter(|(_, seed)| *seed != NONE);
-        Parties { urls: urls.map(|((url, _), seed)| (url, seed)).collect(), places, seeds, robots }
+        let urls = urls.map(|((url, _), seed)| (url, seed)).collect();
+        Parties { urls, places, seeds, origins: self.origins }
     }
 }
 
+const ROBOTS: &str = "/robots.txt";
 /// In place of a seed: `OPEN` if it is not known yet, `NONE` if there is none.
 const OPEN: u32 = u32::MAX;
 const NONE: u32 = u32::MAX - 1;
@@ -171,8 +180,10 @@ mod tests {
         let (a, b) = (Some(0), Some(1));
         let aside = Listed::waiting("http://f.test/", Some("http://b.test/1"), 2);
         let named = Listed::waiting("http://b.test/map2", Some("http://b.test/robots.txt"), 1);
+        // The robots.txt of a.test named no sitemap that had room.
+        let first = Listed::waiting("http://a.test/map", Some("http://a.test/robots.txt"), 1);
         let of_aside = |listed| parties.of(&Listed { state: UrlState::SetAside, ..listed });
-        assert_eq!((of_aside(aside), of_aside(named)), (b, a));
+        assert_eq!([aside, named, first].map(of_aside), [b, a, a]);
         // The first URL of b.test in the log is of the first party, for which the robots.txt was fetched.
         assert_eq!(of, [a, a, a, a, b, b, b, a, a, None, None, None, None, b, b]);
         assert_eq!(parties.place(&Url::parse("http://b.test").expect("a URL")), b);

@@ -107,7 +107,7 @@ impl<'a> Listed<'a> {
 pub enum UrlState {
     /// It has not ended.
     Waiting,
-    /// It found no room in the visited set, and waits for the next run.
+    /// It found no room in the visited set, or seeds still waited when the run ended. It waits for the next run.
     SetAside,
     /// It ended with a response of this status.
     Fetched(u16),
@@ -238,7 +238,7 @@ impl Listing {
                 self.parts *= 2;
                 let parts = self.parts;
                 self.aside.retain(|hash| hash % parts == 0);
-                // What was removed leaves marks, with which the set would grow beyond what it holds.
+                // What was removed leaves tombstones, with which the set would grow beyond what it holds.
                 self.aside.shrink_to_fit();
             }
         }
@@ -298,11 +298,7 @@ impl Listing {
             Pass::Urls if self.aside.is_empty() && self.parts == 1 => None,
             Pass::Urls => Some(Pass::ListAside(0)),
             Pass::FindAside(part) => Some(Pass::ListAside(part)),
-            Pass::ListAside(part) if part + 1 < self.parts => {
-                // A running crawl has written more since.
-                self.aside.clear();
-                Some(Pass::FindAside(part + 1))
-            }
+            Pass::ListAside(part) if part + 1 < self.parts => Some(Pass::FindAside(part + 1)),
             Pass::ListAside(_) => None,
         };
     }

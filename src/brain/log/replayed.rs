@@ -53,14 +53,20 @@ pub struct JournalFile {
 }
 
 impl Replayed {
-    /// Notes for users.
-    pub fn notes(&self) -> Vec<String> {
-        let mut notes = Vec::new();
+    /// How many URLs the operator had asked again, in words, if any.
+    pub fn retried(&self) -> Option<String> {
+        let what = if self.retries_failed { "failed URLs" } else { "URLs that were over" };
+        (self.retried > 0).then(|| format!("{} {what} are asked for again", self.retried))
+    }
+
+    /// What is missing or damaged, and what that costs.
+    pub fn losses(&self) -> Vec<String> {
+        let mut losses = Vec::new();
         for (file, bytes) in &self.torn {
-            notes.push(format!("{bytes} bytes of a torn block at the end of {file} cut"));
+            losses.push(format!("{bytes} bytes of a torn block at the end of {file} cut"));
         }
         for (file, bytes) in &self.damaged {
-            notes.push(format!("{bytes} bytes of {file} are damaged and left as they are"));
+            losses.push(format!("{bytes} bytes of {file} are damaged and left as they are"));
         }
         for (count, what) in [
             (self.urls_lost, "URLs are missing from its log and lost to this crawl, unless they are found again"),
@@ -74,19 +80,12 @@ impl Replayed {
                 self.records_elsewhere,
                 "pages have their records in segments that are not here, and are not fetched again",
             ),
-            (
-                self.retried,
-                match self.retries_failed {
-                    true => "failed URLs are asked for again",
-                    false => "URLs that were over are asked for again",
-                },
-            ),
         ] {
             if count > 0 {
-                notes.push(format!("{count} {what}"));
+                losses.push(format!("{count} {what}"));
             }
         }
-        notes
+        losses
     }
 
     /// Adds the result for the shard's journal, which was read separately.

@@ -10,7 +10,8 @@
 //! link to are apart from the host's own.
 //! A kind whose last complaint was charged to its host is in doubt as well, and yields to others.
 //! After [`BROKEN_FROM`] complaints while other kinds are answered, URLs of a kind that never was get one try each;
-//! those of the host's own pages only after two hours of complaints. A kind that has only complained for six hours is
+//! those that only strangers link to
+//! after ten minutes of complaints, those of the host's own pages after two hours. A kind that has only complained for six hours is
 //! given up for a while, so that a crawl ends.
 //! Invariants: pure; a Retry-After always applies to the host or the origin; no doubt holds a URL up where nothing
 //! else waits, or not among the next [`PUT_OFF_MAX`].

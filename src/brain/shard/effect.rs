@@ -33,7 +33,7 @@ pub enum Effect {
     Disk(DiskOp),
     /// Tell the operator.
     Note(String),
-    /// The same, about something that is wrong.
+    /// Tell what the operator must know or act on.
     Warn(String),
     /// The shard has ended: its data is written, or the disk failed with this error.
     End(Result<(), String>),

@@ -182,8 +182,9 @@ impl Shard {
     /// run with them: it may be one of them.
     fn accept_or_note(&mut self, now: Instant, key: u64, url: &Url, (via, depth): Way<'_>) {
         let is_left = self.resumption.holds_seeds() && !self.intake.visited.contains(key);
-        let has_no_room = !is_left && self.accept(now, key, url, (via, depth)) == Admission::Full;
-        if is_left || has_no_room && self.intake.is_news_aside(key) {
+        let waits = is_left || self.accept(now, key, url, (via, depth)) == Admission::Full;
+        if waits && self.intake.is_news_aside(key) {
+            self.stats.set_aside += u64::from(is_left);
             self.durability.set_aside(now, FoundUrl { via, depth, url: url.as_str() });
         }
     }

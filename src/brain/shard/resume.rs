@@ -44,10 +44,9 @@ impl Shard {
             let end = found.append_at.get(file).copied().unwrap_or_default();
             self.effects.disk(DiskOp::CutLog { file: *file, bytes: end });
         }
-        if let Some(known) = self.resumption.known() {
-            self.effects.note(format!("shard {}: {known}", self.index));
-        }
-        found.notes().into_iter().for_each(|note| self.effects.warn(format!("shard {}: {note}", self.index)));
+        let notes = self.resumption.known().into_iter().chain(found.retried());
+        notes.for_each(|note| self.effects.note(format!("shard {}: {note}", self.index)));
+        found.losses().into_iter().for_each(|loss| self.effects.warn(format!("shard {}: {loss}", self.index)));
         // From here on the current clock applies; otherwise the next run would start these cooldowns again.
         if self.resumption.take_longer_rests() {
             self.frontier.set_clock(self.clock);

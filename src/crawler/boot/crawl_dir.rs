@@ -67,6 +67,8 @@ pub struct CrawlDir {
 pub struct KeepOutcome {
     /// Notes for the operator.
     pub notes: Vec<String>,
+    /// What is missing, damaged or left undone.
+    pub warnings: Vec<String>,
     /// Where URLs are.
     pub partition: Partition,
     /// Sites were to be moved, but none was, as it would help little.
@@ -218,16 +220,16 @@ impl CrawlDir {
         let config = self.with_fixed(config);
         let (root, crawl_id) = (&self.root, self.manifest.crawl_id.clone());
         let before = if self.is_new { None } else { Some(kept_config::read(root, &self.manifest)) };
-        let mut notes = Vec::new();
+        let (mut notes, mut warnings) = (Vec::new(), Vec::new());
         if let Some(killed) = sealed_file::crawl_of(&root.join(CONFIG)).filter(|_| self.is_new) {
             let left = segment_folders::remove_orphans(root, &killed, &config.store.dirs).map_err(io(""))?;
             let note = |path: PathBuf| format!("{} is of a start that was killed, and is not empty", path.display());
-            notes.extend(left.into_iter().map(note));
+            warnings.extend(left.into_iter().map(note));
         }
         match &before {
             Some(Ok(before)) => notes.extend(kept_config::changes(root, &config, before)),
             Some(Err(DirError::Config(path, why))) => {
-                notes.push(format!("{}: {why}; rewritten with this run's settings", path.display()));
+                warnings.push(format!("{}: {why}; rewritten with this run's settings", path.display()));
             }
             Some(Err(_)) | None => {}
         }
@@ -240,11 +242,12 @@ impl CrawlDir {
             match redistribution::run(root, before, &mut self.manifest, &Change { partition: &bare, levels }) {
                 Ok(changed) => {
                     notes.extend(changed.notes);
+                    warnings.extend(changed.warnings);
                     (partition, is_fruitless) = (changed.partition, changed.is_fruitless);
                 }
                 // Sites stay where they are until the new logs take effect.
                 Err(error) if self.moves_sites && !redistribution::is_unsettled(root) => {
-                    notes.push(format!("balance: no site moves: {error}"));
+                    warnings.push(format!("balance: no site moves: {error}"));
                     self.manifest = before.clone();
                     is_fruitless = true;
                 }
@@ -254,7 +257,7 @@ impl CrawlDir {
         if self.seeds.as_deref() != Some(seeds) || self.round != self.listed_round {
             if self.seeds.is_none() && !self.is_new {
                 let path = root.join(SEEDS);
-                notes.push(format!("{} was missing; rewritten with {} seeds", path.display(), seeds.len()));
+                warnings.push(format!("{} was missing; rewritten with {} seeds", path.display(), seeds.len()));
             }
             kept_seeds::write(root, &crawl_id, seeds, self.round).map_err(io(SEEDS))?;
         }
@@ -264,7 +267,7 @@ impl CrawlDir {
         }
         for shard in 0..self.manifest.shards {
             let dir = self.shard(shard);
-            notes.extend((!self.is_new).then(|| missing(&dir)).flatten());
+            warnings.extend((!self.is_new).then(|| missing(&dir)).flatten());
             make_shard(&dir).and_then(|()| self.begin_logs(&dir)).map_err(|error| DirError::Io(dir, error))?;
         }
         let dirs = &config.store.dirs;
@@ -281,7 +284,7 @@ impl CrawlDir {
             manifest::write(root, &self.manifest).map_err(io(MANIFEST))?;
         }
         File::open(root).and_then(|root| root.sync_all()).map_err(io(""))?;
-        Ok(KeepOutcome { notes, partition, is_fruitless })
+        Ok(KeepOutcome { notes, warnings, partition, is_fruitless })
     }
 
     /// A new crawl has logs from the beginning, so that the logs of a shard without any entry are not taken for lost.

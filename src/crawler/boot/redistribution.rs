@@ -42,6 +42,8 @@ pub(super) struct Changed {
     pub(super) partition: Partition,
     /// Notes for the operator.
     pub(super) notes: Vec<String>,
+    /// What was lost or is damaged.
+    pub(super) warnings: Vec<String>,
     /// Sites were to be moved, but nothing was changed, as it would help little.
     pub(super) is_fruitless: bool,
 }
@@ -65,13 +67,13 @@ fn write(root: &Path, held: &Manifest, new: &mut Manifest, change: &Change<'_>) 
         let path = path.to_owned();
         move |error| DirError::Io(path, error)
     };
-    let (mut earlier, mut notes) = (Vec::new(), Vec::new());
+    let (mut earlier, mut notes, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
     for shard in 0..held.shards {
         let dir = shard_dir(root, shard);
         make_shard(&dir).map_err(io(&dir))?;
         let (files, left_open) =
             disk::find_files(&dir).map_err(|error| DirError::Redistribution(root.to_owned(), error.to_string()))?;
-        notes.extend(left_open.iter().map(|segment| format!("shard {shard}: {segment}")));
+        warnings.extend(left_open.iter().map(|segment| format!("shard {shard}: {segment}")));
         earlier.push(EarlierShard { journal: files.journal, segments: files.segments });
     }
     let open = root.join(OPEN);
@@ -91,7 +93,7 @@ fn write(root: &Path, held: &Manifest, new: &mut Manifest, change: &Change<'_>) 
         }
         partition = change.partition.with_moved(&moved, limits.bytes_max).map_err(failed)?;
         if is_fruitless {
-            return Ok(Changed { partition, notes, is_fruitless });
+            return Ok(Changed { partition, notes, warnings, is_fruitless });
         }
     }
     new.moved_sites = moved.len() as u64;
@@ -109,13 +111,13 @@ fn write(root: &Path, held: &Manifest, new: &mut Manifest, change: &Change<'_>) 
         let dir = shard_dir(root, shard);
         for (log, _) in &found.damaged {
             let kept = free_name(&dir, &format!("{}.damaged", log.to_string().replace('/', "-")));
-            notes.push(format!("{} is kept as {kept}", dir.join(log.to_string()).display()));
+            warnings.push(format!("{} is kept as {kept}", dir.join(log.to_string()).display()));
             let copies = shard_dir(&open, shard);
             private::create_dirs(&copies)
                 .and_then(|()| private::copy(&dir.join(log.to_string()), &copies.join(&kept)))
                 .map_err(io(&copies))?;
         }
-        notes.extend(found.notes().into_iter().map(|note| format!("shard {shard}: {note}")));
+        warnings.extend(found.losses().into_iter().map(|loss| format!("shard {shard}: {loss}")));
     }
     let is_whole = || {
         files.sync()?;
@@ -127,7 +129,7 @@ fn write(root: &Path, held: &Manifest, new: &mut Manifest, change: &Change<'_>) 
         sync_dir(root)
     };
     is_whole().map_err(io(&open))?;
-    Ok(Changed { partition, notes, is_fruitless: false })
+    Ok(Changed { partition, notes, warnings, is_fruitless: false })
 }
 
 /// Whether a redistribution in `root` has taken effect but is not in place.

@@ -117,7 +117,7 @@ impl ScopeReload {
                 shard.has_ended.load(Ordering::Acquire) || shard.scope_heard.load(Ordering::Acquire) >= given.version
             })
         }) {
-            control.note(format!(
+            control.warn(format!(
                 "scope: {}: reloaded, in effect on all shards: {}",
                 ring::unix_now().to_iso(),
                 given.told

@@ -117,7 +117,8 @@ pub fn start(order: Order) -> Result<Crawl, BootError> {
     let shard_urls_max = config.visited.urls_max.div_ceil(u64::from(crawl_dir.manifest().shards.max(1)));
     // A run that is refused leaves the crawl as it was.
     round.iter().for_each(|round| crawl_dir.begin_round(round.number));
-    let KeepOutcome { notes, partition, is_fruitless } = crawl_dir.keep(&seeds, &kept, partition, shard_urls_max)?;
+    let kept = crawl_dir.keep(&seeds, &kept, partition, shard_urls_max)?;
+    let KeepOutcome { notes, warnings, partition, is_fruitless } = kept;
     let fruitless = match round.and_then(|round| round.fruitless) {
         Some(fruitless) if is_fruitless => fruitless + 1,
         _ => 0,
@@ -154,6 +155,7 @@ pub fn start(order: Order) -> Result<Crawl, BootError> {
     };
     let mut crawl = launch(config, &memory, &seeds, crawl_dir, &cpus, setting)?;
     said.into_iter().for_each(|note| crawl.control().note(note));
+    warnings.into_iter().for_each(|warning| crawl.control().warn(warning));
     skipped.iter().for_each(|told| crawl.control().warn(format!("skipped: {told}")));
     if is_held {
         // It says why, and what the operator can do. Only the operator's signal is a confirmation.

@@ -201,7 +201,7 @@ impl Control {
         self.push(note, false);
     }
 
-    /// Adds a note about something that was refused or that asks for an answer: a quiet crawl shows it, too.
+    /// Adds what the operator must know or act on, or the answer to a signal: a quiet crawl shows it, too.
     pub fn warn(&self, note: String) {
         self.push(note, true);
     }

@@ -122,7 +122,7 @@ impl Pump {
         let index = setup.index;
         let (mut files, left_open) = disk::find_files(&dir).map_err(|error| error.to_string())?;
         for segment in &left_open {
-            control.note(format!("shard {index}: {segment}"));
+            control.warn(format!("shard {index}: {segment}"));
         }
         let (config, clock) = (Arc::clone(&setup.config), setup.clock);
         let handle = Arc::clone(&control.shards()[usize::from(index)]);
@@ -219,7 +219,7 @@ impl Pump {
         while let Some(end) = self.disk.next_end() {
             self.brain.handle(ring::now(), Input::Disk(end));
         }
-        self.disk.take_notes().into_iter().for_each(|note| self.control.note(note));
+        self.disk.take_notes().into_iter().for_each(|note| self.control.warn(note));
         loop {
             let end = self.answered.borrow_mut().pop_front();
             let Some(end) = end else { break };

@@ -238,12 +238,12 @@ fn a_configuration_that_cannot_be_used_is_told_and_replaced() {
     fs::remove_file(&path).unwrap();
     assert!(told().contains("config.toml: it is missing"), "{}", told());
     // A run that gives the settings again continues.
-    let notes = open(&root)
+    let warnings = open(&root)
         .unwrap()
         .keep(&[url("http://a.test/")], &Config::default(), Partition::by_site(1), 1 << 20)
         .unwrap()
-        .notes;
-    assert!(notes.len() == 1 && notes[0].contains("rewritten with this run's settings"), "{notes:?}");
+        .warnings;
+    assert!(warnings.len() == 1 && warnings[0].contains("rewritten with this run's settings"), "{warnings:?}");
     assert_eq!(fs::read_to_string(&path).unwrap(), right);
 }
 
@@ -268,8 +268,8 @@ fn damaged_seeds_are_told_and_left_alone() {
     assert!(missing.contains("seeds: it is missing") && missing.contains("give all seeds"), "{missing}");
     let mut dir = open(&root).unwrap();
     let seeds = dir.with_earlier_seeds(&[url("http://a.test/")]).unwrap();
-    let notes = dir.keep(&seeds, &Config::default(), Partition::by_site(1), 1 << 20).unwrap().notes;
-    assert!(notes.len() == 1 && notes[0].contains("seeds was missing; rewritten with 1 seeds"), "{notes:?}");
+    let warnings = dir.keep(&seeds, &Config::default(), Partition::by_site(1), 1 << 20).unwrap().warnings;
+    assert!(warnings.len() == 1 && warnings[0].contains("seeds was missing; rewritten with 1 seeds"), "{warnings:?}");
     assert_eq!(fs::read_to_string(&path).unwrap(), right);
 }
 
@@ -286,8 +286,9 @@ fn what_a_killed_start_left_is_no_obstacle() {
     [MANIFEST, SEEDS, CONFIG].iter().for_each(|name| fresh(name));
     let mut dir = open(root).unwrap();
     assert!(dir.is_new());
-    let notes = dir.keep(&[url("http://b.test/")], &Config::default(), Partition::by_site(1), 1 << 20).unwrap().notes;
-    assert_eq!(notes, [""; 0]);
+    let warnings =
+        dir.keep(&[url("http://b.test/")], &Config::default(), Partition::by_site(1), 1 << 20).unwrap().warnings;
+    assert_eq!(warnings, [""; 0]);
     drop(dir);
     assert_eq!(open(root).unwrap().with_earlier_seeds(&[]).unwrap(), [url("http://b.test/")]);
     // A foreign file of that name is not ours.
@@ -391,8 +392,11 @@ fn crash_at_each_step(old: Option<&[Seed]>, new: &[Seed]) -> usize {
                     assert!(all.contains(&known.as_slice()), "{what}: {known:?}");
                 }
                 let seeds = dir.with_earlier_seeds(new).unwrap();
-                let notes = dir.keep(&seeds, &config, Partition::by_site(1), 1 << 20).unwrap().notes;
-                assert!(!notes.iter().any(|note| note.contains("damaged") || note.contains("missing")), "{notes:?}");
+                let warnings = dir.keep(&seeds, &config, Partition::by_site(1), 1 << 20).unwrap().warnings;
+                assert!(
+                    !warnings.iter().any(|told| told.contains("damaged") || told.contains("missing")),
+                    "{warnings:?}"
+                );
                 drop(dir);
                 let again = open_image(&image, &what);
                 assert_eq!(again.with_earlier_seeds(&[]).unwrap(), new, "{what}");

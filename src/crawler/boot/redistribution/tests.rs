@@ -47,9 +47,9 @@ fn begin(root: &Path) {
 }
 
 /// A redistribution between these numbers of shards.
-fn spread(root: &Path, from: u16, to: u16) -> Vec<String> {
+fn spread(root: &Path, from: u16, to: u16) -> Changed {
     let change = Change { partition: &Partition::by_site(to), levels: None };
-    run(root, &manifest(from), &mut manifest(to), &change).unwrap().notes
+    run(root, &manifest(from), &mut manifest(to), &change).unwrap()
 }
 
 /// The same, without putting it into place.
@@ -92,7 +92,8 @@ fn shards_that_are_no_more_keep_their_segments_alone() {
     let root = folder.path().join("crawl");
     begin(&root);
     let before = urls(&root, 3);
-    let notes = spread(&root, 3, 1);
+    let Changed { notes, warnings, .. } = spread(&root, 3, 1);
+    assert!(warnings.is_empty(), "{warnings:?}");
     assert_eq!(notes, ["30 URLs of 3 shards redistributed to 1"]);
     assert_eq!(urls(&root, 1), before);
     let names: Vec<String> = files(&root).into_keys().collect();
@@ -186,11 +187,11 @@ fn damaged_logs_are_kept() {
     let mut bytes = fs::read(&path).unwrap();
     bytes[60] ^= 1;
     fs::write(&path, &bytes).unwrap();
-    let notes = spread(&root, 3, 2);
-    for word in
-        ["20 URLs of 3 shards", "shard-01/urls is kept as urls.damaged", "shard 1: ", "bytes of urls are damaged"]
-    {
-        assert!(notes.iter().any(|note| note.contains(word)), "{word}: {notes:?}");
+    let Changed { notes, warnings, .. } = spread(&root, 3, 2);
+    assert!(notes.iter().any(|note| note.contains("20 URLs of 3 shards")), "{notes:?}");
+    // A quiet crawl tells them, too.
+    for word in ["shard-01/urls is kept as urls.damaged", "shard 1: ", "bytes of urls are damaged"] {
+        assert!(warnings.iter().any(|warning| warning.contains(word)), "{word}: {warnings:?}");
     }
     assert_eq!(fs::read(root.join("shard-01/urls.damaged")).unwrap(), bytes);
 }
