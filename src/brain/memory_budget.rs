@@ -347,8 +347,8 @@ const CONNECTION_BYTES: u64 = 40 << 10;
 const FETCH_BYTES: u64 = CONNECTION_BYTES + BODY_BYTES_FREE + (8 << 10);
 /// The price of the longest handshake (`fetch::tls::link`).
 const HANDSHAKE_BYTES: u64 = 16 * (24 << 10);
-/// A visited URL in the set (10 to 15 bytes), in the counts of its site, and while an earlier run is read back.
-const URL_BYTES: u64 = 16;
+/// A visited URL in the set (4.4 to 6.5 bytes), in the counts of its site, and while an earlier run is read back.
+const URL_BYTES: u64 = 8;
 /// The cost of a URL, while an earlier run is read back.
 const COST_BYTES: u64 = 16;
 /// A host with its queue's frame, addresses, origins and failures: 1.1 to 1.5 KiB, more with many origins.

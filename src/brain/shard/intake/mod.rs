@@ -126,7 +126,10 @@ impl Intake {
             clear_hosts: ClearHosts::default(),
             keys: Keys::new(rng_seed, config.visited.key_rules()),
             sites: Sites::new(),
-            visited: Table::new(config.visited.urls_max.div_ceil(u64::from(partition.shards().max(1)))),
+            visited: Table::new(
+                config.visited.urls_max.div_ceil(u64::from(partition.shards().max(1))),
+                config.visited.fingerprint_bits,
+            ),
             url_shares: SiteShares::new(URL_SHARE_PLACES, URL_TIMES_FREE),
             recent_aside: RecentHashes::default(),
             redirecting: (config.http.cookies == Cookies::Site).then(RecentHashes::default),
