@@ -51,7 +51,7 @@ fn every_crawl_covers_everything_once_and_politely() {
     let (mut pages, mut spilled, mut refused, mut exchanged, mut further, mut beside) = (0, 0, 0, 0, 0, 0);
     let (mut aside, mut runs, mut twice, mut stored) = (0, 0, 0, 0);
     let (mut forgotten, mut left_behind, mut robots_messages, mut interrupted) = (0, 0, 0, [0; 6]);
-    let (mut redistributed, mut levelled, mut damaged) = (0, 0, 0);
+    let (mut redistributed, mut levelled, mut damaged, mut damage_told) = (0, 0, 0, 0);
     let (mut acknowledged, mut index_lines, mut revisits, mut failures_stored) = (0, 0, 0, 0);
     let (mut trainings, mut dictionaries) = (0, 0);
     let (mut clock_steps, mut rests_kept) = (0, 0);
@@ -79,6 +79,7 @@ fn every_crawl_covers_everything_once_and_politely() {
         redistributed += report.redistributed;
         levelled += report.levelled;
         damaged += u64::from(report.is_damaged);
+        damage_told += u64::from(report.is_damage_told);
         stored += report.stored;
         acknowledged += report.acknowledged;
         index_lines += report.index_lines;
@@ -104,7 +105,7 @@ fn every_crawl_covers_everything_once_and_politely() {
          {full} with a full disk, {limited} limited"
     );
     println!(
-        "{left_behind} fetches in flight then, {redistributed} redistributed, {levelled} of them to move sites, {damaged} crawls with flipped bits, {twice} pages fetched twice, {stored} stored; {aside} URLs set aside"
+        "{left_behind} fetches in flight then, {redistributed} redistributed, {levelled} of them to move sites, {damaged} crawls with flipped bits ({damage_told} told it), {twice} pages fetched twice, {stored} stored; {aside} URLs set aside"
     );
     println!("{forgotten} hosts forgotten; {trainings} dictionaries trained, {dictionaries} taken");
     println!(
@@ -120,7 +121,7 @@ fn every_crawl_covers_everything_once_and_politely() {
         assert!(pages > 3_000 && spilled > 300 && refused > 50 && exchanged > 500 && further > 50);
         assert!(beside > 500, "{beside} responses were read beside their shards");
         assert!(interrupted.iter().all(|count| *count > 3) && left_behind > 20 && twice > 0);
-        assert!(redistributed > 5 && levelled > 2 && damaged > 0);
+        assert!(redistributed > 5 && levelled > 2 && damaged > 0 && damage_told > 0);
         assert!(trainings > 50 && dictionaries > 2, "{dictionaries} of {trainings} dictionaries were taken");
         assert!(acknowledged > 5_000 && index_lines > 5_000 && revisits > 0 && failures_stored > 0);
         assert!(clock_steps > 25 && rests_kept > 0, "{clock_steps} {rests_kept}");

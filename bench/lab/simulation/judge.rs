@@ -61,6 +61,8 @@ pub struct SimulationReport {
     pub levelled: u64,
     /// Whether bits of its logs were flipped: it may have lost data, but must have ended.
     pub is_damaged: bool,
+    /// A shard told of that.
+    pub is_damage_told: bool,
     /// Number of adjustments of the wall clock.
     pub clock_steps: u64,
     /// Hosts whose pauses had to be remembered across a kill.
@@ -180,6 +182,7 @@ impl Simulation {
             redistributed: self.tally.redistributed,
             levelled: self.tally.levelled,
             is_damaged: self.is_damaged,
+            is_damage_told: self.is_damage_told,
             clock_steps: self.tally.clock_steps,
             rests_kept: self.tally.rests_kept,
             left_behind: self.tally.left_behind,

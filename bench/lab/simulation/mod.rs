@@ -54,6 +54,8 @@ pub struct Simulation {
     disks: Vec<FakeDisk>,
     /// Bits of the logs were flipped: much may be lost, and nothing else may happen.
     is_damaged: bool,
+    /// A shard has told of it.
+    is_damage_told: bool,
     /// Disks of removed shards, the last one first.
     idle_disks: Vec<FakeDisk>,
     run: Run,
@@ -154,6 +156,7 @@ impl Simulation {
             web,
             disks,
             is_damaged: false,
+            is_damage_told: false,
             idle_disks: Vec::new(),
             run,
             interruptions,
@@ -272,10 +275,11 @@ impl Simulation {
                 self.disks[index].push(op);
                 self.start_disk(index);
             }
-            // What a kill or a power cut truncates was not promised to any caller, and no bit flips here.
-            Effect::Warn(note) if !self.is_damaged && (note.contains("missing") || note.contains("damaged")) => {
-                self.complaints.push(format!("{:?} {note}", self.now));
-            }
+            // What a kill or a power cut truncates was not promised to any caller.
+            Effect::Warn(note) if note.contains("missing") || note.contains("damaged") => match self.is_damaged {
+                true => self.is_damage_told = true,
+                false => self.complaints.push(format!("{:?} {note}", self.now)),
+            },
             Effect::Note(_) | Effect::Warn(_) => {}
             Effect::End(result) => self.run.ended[index] = Some(result),
         }
