@@ -653,7 +653,8 @@ tables! {
         /// A site (registrable domain) gets at most 15 times what is free, so a sixteenth stays for others.
         urls_max: u64 = "100_000_000", Kind::Number(1_000, 1_000_000_000_000);
         /// Bits by which URLs are told apart. Among n URLs of a shard, n * n / 2^(bits + 1) are taken for seen by mistake and not fetched:
-        /// with 56 bits 0.07 of 100 million and 7 of a billion. Each bit less saves up to 2 % of the memory.
+        /// with 56 bits 0.07 of 100 million and 7 of a billion. Once a shard is full, each further URL is with a chance of n / 2^bits.
+        /// A bit less saves some 3 % of the memory.
         fingerprint_bits: u32 = "56", Kind::Number(48, 62);
         /// URLs that differ in a session id: PHPSESSID=, ;jsessionid= and the like, with a value that looks like one.
         /// Without this, servers that put one into every link are endless. A URL is always fetched as it was found.
