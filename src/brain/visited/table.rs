@@ -203,7 +203,7 @@ impl Table {
             if self.displaces(number) {
                 return;
             }
-            if step % STEPS_A_BUCKET == 0 && self.len * LOAD_MIN.1 > self.slots * LOAD_MIN.0 {
+            if step.is_multiple_of(STEPS_A_BUCKET) && self.len * LOAD_MIN.1 > self.slots * LOAD_MIN.0 {
                 self.grow();
             }
         }
@@ -370,7 +370,7 @@ mod tests {
     fn fingerprints_that_crowd_are_kept() {
         let mut table = Table::new(u64::MAX, BITS);
         let mut all: Vec<u64> = (0..1_u64 << 20).map(|upper| upper << PARTNER_BITS).collect();
-        all.retain(|number| number >> PARTNER_BITS > 0 && partner(*number) % 4_096 == 0);
+        all.retain(|number| number >> PARTNER_BITS > 0 && partner(*number).is_multiple_of(4_096));
         all.iter().for_each(|number| assert_eq!(table.insert(*number), Seen::New));
         assert!(all.len() > 200 && table.crowd.len() > 150 && table.bytes() < 300_000, "{}", table.crowd.len());
         assert_eq!(table.contains_each(&all), vec![true; all.len()]);
