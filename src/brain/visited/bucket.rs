@@ -91,6 +91,7 @@ impl Shape {
 
     /// Takes the number of a used slot out of the bucket at `place`.
     pub fn take(self, bucket: &mut Bucket, place: usize, slot: u32) -> u64 {
+        assert!(bucket.0[slot as usize] != 0, "a number is taken out of a free slot");
         let number = self.number(bucket, place, slot);
         bucket.0[slot as usize] = 0;
         self.flip_extra(bucket, slot, self.extra_of(number));

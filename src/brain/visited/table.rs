@@ -194,7 +194,9 @@ impl Table {
         }
         // Neither bucket has a number that could move: any one looks further.
         for step in 1..=STEPS_MAX {
-            let moved = self.take(number, (number >> 32) as u32 % self.place(number).0.slots());
+            // By the step, too: otherwise they could move in a circle.
+            let slot = ((number >> 32) as u32).wrapping_add(step) % self.place(number).0.slots();
+            let moved = self.take(number, slot);
             self.put(number);
             number = partner(moved);
             if self.has_room(number) {
@@ -205,6 +207,9 @@ impl Table {
             }
             if step.is_multiple_of(STEPS_A_BUCKET) && self.len * LOAD_MIN.1 > self.slots * LOAD_MIN.0 {
                 self.grow();
+                if self.has_room(number) {
+                    return self.put(number);
+                }
             }
         }
         self.crowd.insert(number);
@@ -326,6 +331,18 @@ mod tests {
             }
         }
         assert_eq!(Table::new(9, BITS).contains_each(&[0, 1, u64::MAX]), [false; 3]);
+    }
+
+    /// In small sets numbers move further, and a set may grow while they do.
+    #[test]
+    fn many_small_sets_have_what_was_put_in() {
+        for seed in 0..500 {
+            let (mut rng, mut table) = (Rng::new(seed), Table::new(u64::MAX, BITS));
+            let all: Vec<u64> = (0..3_000).map(|_| rng.next()).collect();
+            assert!(all.iter().all(|fingerprint| table.insert(*fingerprint) == Seen::New));
+            assert_eq!(table.contains_each(&all), vec![true; all.len()]);
+            assert!(table.len() == 3_000 && table.crowd.len() <= 1, "{} crowd", table.crowd.len());
+        }
     }
 
     /// Two numbers of 57 bits stand for one fingerprint: together 2^56 of these.
