@@ -369,7 +369,7 @@ fn entries(head: BlockHead, payload: &[u8]) -> Option<UrlEntries> {
     UrlEntries::from_payload(payload).filter(|entries| entries.accepted.len() == head.count as usize)
 }
 
-/// The set of these takes 75 MB, and half as much again while it grows.
+/// The set of these takes 75 MB, or twice that if many are removed again.
 const ASIDE_MAX: usize = if cfg!(test) { 100 } else { 6_000_000 };
 /// Further details are left out.
 const DETAILS_MAX: usize = 1 << 16;

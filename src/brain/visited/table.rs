@@ -301,8 +301,7 @@ mod tests {
 
     #[test]
     fn agrees_with_a_hash_set() {
-        // With the fewest bits, slots have none below their lanes from 2 million on; numbers have the most at 62.
-        for (bits, count) in [(48, 2_500_000), (BITS, 300_000), (62, 100_000)] {
+        for (bits, count) in [(48, 60_000), (BITS, 150_000), (62, 60_000)] {
             let mut rng = Rng::new(1);
             let (mut table, mut twin, mut known) = (Table::new(u64::MAX, bits), HashSet::new(), Vec::new());
             for step in 0..count {
@@ -315,7 +314,7 @@ mod tests {
                 };
                 let new = twin.insert(class(fingerprint, bits));
                 assert_eq!(table.insert(fingerprint), if new { Seen::New } else { Seen::Before });
-                if known.len() < 100_000 {
+                if known.len() < 30_000 {
                     known.push(fingerprint);
                 }
             }
@@ -336,7 +335,7 @@ mod tests {
     /// In small sets numbers move further, and a set may grow while they do.
     #[test]
     fn many_small_sets_have_what_was_put_in() {
-        for seed in 0..500 {
+        for seed in 0..60 {
             let (mut rng, mut table) = (Rng::new(seed), Table::new(u64::MAX, BITS));
             let all: Vec<u64> = (0..3_000).map(|_| rng.next()).collect();
             assert!(all.iter().all(|fingerprint| table.insert(*fingerprint) == Seen::New));
@@ -372,7 +371,7 @@ mod tests {
     fn memory_per_entry_is_as_promised() {
         let mut table = Table::new(u64::MAX, BITS);
         let mut rng = Rng::new(3);
-        for count in 1..=1_000_000_u64 {
+        for count in 1..=300_000_u64 {
             table.insert(rng.next());
             if count >= 100_000 && count % 10_000 == 0 {
                 let bytes = table.bytes() as f64 / count as f64;
