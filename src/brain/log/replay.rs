@@ -241,6 +241,11 @@ impl Replay {
         Ok(())
     }
 
+    /// How many URLs there are, by what was read so far, if it is their turn.
+    pub fn urls_to_come(&self) -> Option<u64> {
+        (self.file == Some(LogFile::Urls)).then_some(self.urls.next)
+    }
+
     /// The totals, once everything is read, and the URLs to fetch again.
     pub fn finish(mut self) -> (Replayed, Reopened) {
         self.found.urls_lost = self.urls.lost();

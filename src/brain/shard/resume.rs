@@ -19,6 +19,9 @@ impl Shard {
         while !self.effects.is_disk_behind()
             && let Some(mut replay) = self.resumption.take_piece()
         {
+            if let Some(urls) = replay.urls_to_come() {
+                self.intake.visited.reserve(urls);
+            }
             if let Err(why) = replay.read_block(&mut |step| self.replayed(now, step)) {
                 return self.effects.fail(format_args!("shard-{:02}/{why}", self.index));
             }

@@ -58,6 +58,33 @@ impl Table {
         Table { slabs: vec![slab()], crowd: HashSet::new(), shapes, split: 0, bits, len: 0, slots, urls_max }
     }
 
+    /// Makes an empty set as large as one with `count` fingerprints, but not larger than a full one: then no bucket has
+    /// to be split on the way there.
+    pub fn reserve(&mut self, count: u64) {
+        let place_bits = FIRST.trailing_zeros();
+        if !self.is_empty() || self.shapes[0].place_bits() != place_bits || self.split > 0 {
+            return;
+        }
+        let count = count.min(self.urls_max);
+        while count * LOAD.1 > self.slots * LOAD.0 {
+            // Twice the buckets at once, as long as these are not too many.
+            let [before, after] = self.shapes;
+            let all = 1_u64 << before.place_bits();
+            let doubled = 2 * all * u64::from(after.slots());
+            if count * LOAD.1 >= doubled * LOAD.0 {
+                self.shapes = [after, Shape::new(self.bits, after.place_bits() + 1)];
+                self.slots = doubled;
+            } else {
+                let more = 2 * u64::from(after.slots()) - u64::from(before.slots());
+                let split = (count * LOAD.1).div_ceil(LOAD.0).saturating_sub(self.slots).div_ceil(more);
+                self.split = split as usize;
+                self.slots += split * more;
+            }
+        }
+        let buckets = (1 << self.shapes[0].place_bits()) + self.split;
+        self.slabs.resize_with(buckets.div_ceil(SLAB), slab);
+    }
+
     /// Adds `fingerprint` unless it is there or the set is full.
     pub fn insert(&mut self, fingerprint: u64) -> Seen {
         if self.len >= self.urls_max {
@@ -342,6 +369,32 @@ mod tests {
             assert_eq!(table.contains_each(&all), vec![true; all.len()]);
             assert!(table.len() == 3_000 && table.crowd.len() <= 1, "{} crowd", table.crowd.len());
         }
+    }
+
+    /// Room that is made at once is as much as that which comes bit by bit, and the set goes on from there.
+    #[test]
+    fn a_reserved_set_is_as_one_that_grew() {
+        for count in (1..400).chain([4_000, 5_000, 70_000]) {
+            let (mut grown, mut rng) = (Table::new(u64::MAX, BITS), Rng::new(count));
+            let all: Vec<u64> = (0..count + 300).map(|_| rng.next()).collect();
+            let mut reserved = Table::new(u64::MAX, BITS);
+            reserved.reserve(count);
+            let room = (reserved.slots, reserved.split, reserved.shapes, reserved.slabs.len());
+            for fingerprint in &all[..count as usize] {
+                grown.insert(*fingerprint);
+                reserved.insert(*fingerprint);
+            }
+            // Small sets may grow a little more while numbers move.
+            assert!((room.0..room.0 + 40).contains(&reserved.slots) && reserved.slabs.len() == room.3, "{count}");
+            assert!(room.0 <= grown.slots + 20 && reserved.slabs.len() <= grown.slabs.len(), "{count}");
+            reserved.reserve(1_000_000);
+            assert_eq!(reserved.slots, room.0, "but for an empty one");
+            all[count as usize..].iter().for_each(|fingerprint| assert_eq!(reserved.insert(*fingerprint), Seen::New));
+            assert_eq!(reserved.contains_each(&all), vec![true; all.len()]);
+        }
+        let mut bounded = Table::new(1_000, BITS);
+        bounded.reserve(u64::MAX);
+        assert!(bounded.slots < 1_200, "no more than it may hold");
     }
 
     /// Two numbers of 57 bits stand for one fingerprint: together 2^56 of these.

@@ -11,6 +11,8 @@
 //! fetch slot.
 //! Invariants: a host waits in one queue, once; every slot taken is given back.
 //! While no name server answers, the caller lets a few lookups begin at a time ([`LookupQueue::limit`]).
+//! A crawl that begins may have a million names waiting, so none of them is looked at before something changes for it,
+//! and at most [`LOOKS_MAX`] of each queue at a time.
 //! Limits: the caller bounds hosts. Sites that fall in one of [`SHARE_PLACES`] buckets count as one. URLs found by
 //! another shard count as one site's per batch, and so do all URLs that an earlier run found or that waited for room.
 
@@ -43,7 +45,7 @@ pub struct LookupQueue {
     turns: u64,
     /// How many lookups may begin; `None`: as many as there are slots.
     left: Option<usize>,
-    /// No waiting host could have a slot at the last look, and nothing has changed since.
+    /// No waiting host that was looked at last could have a slot, and nothing has changed since.
     is_held_up: bool,
 }
 
@@ -102,10 +104,11 @@ impl LookupQueue {
         let is_new =
             |linker: SiteKey, id: HostId| self.has_place(LookupRequest { site: site_of(id), linker: Some(linker) });
         let [first, last] = if self.turns.is_multiple_of(COSTLY_TURNS) { [costly, new] } else { [new, costly] };
+        let new_looks = if self.left_to_new() > 0 { LOOKS_MAX } else { 0 };
         let next = known
-            .pop_of_first(|site, _| self.has_place(LookupRequest { site, linker: None }))
-            .or_else(|| first.pop_of_first(is_new))
-            .or_else(|| last.pop_of_first(is_new));
+            .pop_of_first(LOOKS_MAX, |site, _| self.has_place(LookupRequest { site, linker: None }))
+            .or_else(|| first.pop_of_first(new_looks, is_new))
+            .or_else(|| last.pop_of_first(new_looks, is_new));
         self.turns += u64::from(next.is_some());
         [self.known, self.new, self.costly] = rows;
         self.is_held_up = next.is_none();
@@ -137,7 +140,8 @@ impl LookupQueue {
             Some(linker) if self.is_costly(linker) => self.costly.push(linker, id),
             Some(linker) => self.new.push(linker, id),
         }
-        self.is_held_up = false;
+        // Another host without a slot changes nothing for those that wait.
+        self.is_held_up &= !self.has_place(asked);
     }
 
     /// Hosts that are `leaving` no longer wait; adds those that did to `left`.
@@ -176,17 +180,31 @@ impl LookupQueue {
 
     /// Whether there is a slot for a name.
     fn has_place(&self, LookupRequest { site, linker }: LookupRequest) -> bool {
-        let free = self.in_flight_max.saturating_sub(self.held.len());
-        let each_max = self.in_flight_max - self.in_flight_max / 4;
         let Some(linker) = linker else {
-            return self.known_held < each_max && self.shares.may_take(site, free as u64);
+            return self.known_held < self.each_max() && self.shares.may_take(site, self.free() as u64);
         };
-        let left = each_max.saturating_sub(self.held.len() - self.known_held).min(free);
-        self.shares.may_take(site, free as u64)
-            && self.linkers.may_take(linker, left as u64)
-            && (!self.is_costly(linker) || self.costly_held < each_max.div_ceil(2))
+        self.shares.may_take(site, self.free() as u64)
+            && self.linkers.may_take(linker, self.left_to_new() as u64)
+            && (!self.is_costly(linker) || self.costly_held < self.each_max().div_ceil(2))
+    }
+
+    fn free(&self) -> usize {
+        self.in_flight_max.saturating_sub(self.held.len())
+    }
+
+    /// Slots that known names may have at most, and new ones.
+    fn each_max(&self) -> usize {
+        self.in_flight_max - self.in_flight_max / 4
+    }
+
+    /// Slots that new names may still take.
+    fn left_to_new(&self) -> usize {
+        self.each_max().saturating_sub(self.held.len() - self.known_held).min(self.free())
     }
 }
+
+/// Sites of a queue that are looked at for one slot: those behind them are looked at when the next one is free.
+const LOOKS_MAX: usize = 1_024;
 
 /// In one of this many turns the first expensive site goes before the others: these may be many, without end.
 const COSTLY_TURNS: u64 = 4;
@@ -343,6 +361,46 @@ mod tests {
         };
         let costly = (0..40).map(&mut had).filter(|id| *id >= 1_000).count();
         assert_eq!(costly, 10);
+    }
+
+    /// A million names may wait: what comes to them, and what does not help them, costs the same for few and for many.
+    #[test]
+    fn who_waits_is_not_looked_at_for_nothing() {
+        let mut lookups = LookupQueue::new(64);
+        let begun = (0..20_000).filter(|id| ask(&mut lookups, 0, *id, new(*id, 30_000 + *id))).count();
+        assert_eq!(begun, 48, "a quarter is left to known names");
+        let looks = std::cell::Cell::new(0);
+        let next = |lookups: &mut LookupQueue| {
+            lookups.next(|id| {
+                looks.set(looks.get() + 1);
+                site(id)
+            })
+        };
+        for id in 100_000..101_000 {
+            assert!(!ask(&mut lookups, 0, id, new(id, id)));
+            assert_eq!(next(&mut lookups), None);
+        }
+        for id in 200_000..201_000 {
+            assert!(ask(&mut lookups, 0, id, known(id)));
+            lookups.ended(at(0), id, Some(true));
+            assert_eq!(next(&mut lookups), None, "a slot for known names is none for new ones");
+        }
+        assert_eq!(looks.get(), 0);
+        // Twenty thousand names wait whose domain has its share, and behind them one that has none.
+        let mut lookups = LookupQueue::new(16);
+        let begun = (0..20_000).filter(|id| ask(&mut lookups, 0, *id, new(0, 30_000 + *id))).count();
+        assert_eq!(begun, 12);
+        assert!((100_000..100_004).all(|id| ask(&mut lookups, 0, id, known(id))));
+        assert!(!ask(&mut lookups, 0, 400_000, new(1, 400_000)));
+        lookups.ended(at(1), 0, Some(true));
+        let mut calls = 0;
+        let found = std::iter::from_fn(|| {
+            calls += 1;
+            lookups.limit(None);
+            Some(lookups.next(|id| site(u32::from(id == 400_000))))
+        });
+        assert_eq!(found.take(30).find(Option::is_some), Some(Some(400_000)));
+        assert_eq!(calls, 20_000_usize.div_ceil(LOOKS_MAX), "a part of them at a time");
     }
 
     #[test]

@@ -94,12 +94,12 @@ impl SiteRoundRobin {
 
     /// Takes the first host of the first site that may have a turn; those before it lose theirs.
     pub fn pop_of(&mut self, may_have: impl Fn(SiteKey) -> bool) -> Option<HostId> {
-        self.pop_of_first(|site, _| may_have(site))
+        self.pop_of_first(usize::MAX, |site, _| may_have(site))
     }
 
-    /// The same, with a condition on each site and its first host.
-    pub fn pop_of_first(&mut self, may_have: impl Fn(SiteKey, HostId) -> bool) -> Option<HostId> {
-        for _ in 0..self.sites.len() {
+    /// The same, with a condition on each site and its first host, among the first `sites_max` sites.
+    pub fn pop_of_first(&mut self, sites_max: usize, may_have: impl Fn(SiteKey, HostId) -> bool) -> Option<HostId> {
+        for _ in 0..self.sites.len().min(sites_max) {
             let site = self.sites.pop_front()?;
             let hosts = self.hosts.get_mut(&site)?;
             if !hosts.front().is_some_and(|id| may_have(site, *id)) {

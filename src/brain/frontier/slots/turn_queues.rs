@@ -315,11 +315,14 @@ impl TurnQueues {
             None => {
                 let may_come = !row.newcomers_rest(now);
                 let mut pop_newcomer = |is_its_turn: bool| {
-                    (may_come && is_its_turn).then(|| row.newcomers.pop_of_first(|_, id| may_fetch(id))).flatten()
+                    (may_come && is_its_turn)
+                        .then(|| row.newcomers.pop_of_first(usize::MAX, |_, id| may_fetch(id)))
+                        .flatten()
                 };
                 let due = pop_newcomer(is_due);
                 is_stranger = due.is_some();
-                let known = if is_stranger { None } else { row.waiting.pop_of_first(|_, id| may_fetch(id)) };
+                let known =
+                    if is_stranger { None } else { row.waiting.pop_of_first(usize::MAX, |_, id| may_fetch(id)) };
                 row.known_at = known.map(|_| now).or(row.known_at);
                 due.or(known).or_else(|| pop_newcomer(true))
             }
@@ -327,7 +330,7 @@ impl TurnQueues {
                 let is_known = |site, _| slow.was_fast(site) == Some(true);
                 let is_new = |site, id| slow.was_fast(site).is_none() && !is_slow(id);
                 let mut pop = |is_one: &dyn Fn(SiteKey, HostId) -> bool| {
-                    row.waiting.pop_of_first(|site, id| may_fetch(id) && is_one(site, id))
+                    row.waiting.pop_of_first(usize::MAX, |site, id| may_fetch(id) && is_one(site, id))
                 };
                 let due = if is_due { pop(&is_new) } else { None };
                 is_stranger = due.is_some();
