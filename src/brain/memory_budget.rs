@@ -33,6 +33,7 @@ struct Limits {
     body_bytes: u64,
     bodies_bytes: u64,
     urls: u64,
+    fingerprint_bits: u32,
     hosts: u64,
     waiting_bytes: u64,
     rules_bytes: u64,
@@ -151,6 +152,7 @@ impl MemoryBudget {
                 body_bytes,
                 bodies_bytes: bodies_least + bodies.bytes,
                 urls: urls.of(config.visited.urls_max.div_ceil(shards)),
+                fingerprint_bits: config.visited.fingerprint_bits,
                 hosts: hosts.of(config.frontier.hosts_max.div_ceil(shards)),
                 waiting_bytes: waiting.of(config.frontier.ram_bytes_max / shards),
                 rules_bytes: rules.of(config.robots.ram_bytes_max / shards),
@@ -247,10 +249,13 @@ impl fmt::Display for MemoryBudget {
         let [urls, hosts, fetches] = counts;
         let (bytes, of_each) = (mebibytes(self.bytes()), mebibytes(self.shard_bytes));
         let bodies = mebibytes(limits.bodies_bytes * shards);
+        // As the text of `visited.fingerprint_bits` has it.
+        let lost = shards as f64 * (limits.urls as f64).powi(2) / 2_f64.powi(limits.fingerprint_bits as i32 + 1);
+        let lost_digits = if lost < 10.0 { 2 } else { 0 };
         write!(
             f,
-            "memory: at most {bytes} ({shards} × {of_each}) for {urls} URLs, {hosts} hosts, {fetches} fetches and {bodies} of \
-             bodies in flight"
+            "memory: at most {bytes} ({shards} × {of_each}) for {urls} URLs ({lost:.lost_digits$} of them lost to equal \
+             fingerprints), {hosts} hosts, {fetches} fetches and {bodies} of bodies in flight"
         )
     }
 }
