@@ -152,6 +152,7 @@ impl UrlQueues {
     fn grow(&mut self, (id, backlog): (HostId, &mut Backlog), slots: usize, change: impl FnOnce(&mut Backlog)) {
         let long_tail_bytes = self.memory.long_tail_bytes(slots);
         let tail_before = backlog.tail_bytes();
+        self.memory.note_queued(slots);
         self.change(backlog, change);
         if tail_before < long_tail_bytes && backlog.tail_bytes() >= long_tail_bytes {
             self.memory.note_long_tail(id);
