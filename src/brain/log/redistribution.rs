@@ -228,7 +228,11 @@ impl NewLogs {
             ReplayStep::Link(link) => {
                 linked.shards.insert(link.to, None);
             }
-            ReplayStep::End(_) | ReplayStep::Host(_) | ReplayStep::Batch { .. } | ReplayStep::Acknowledged { .. } => {}
+            ReplayStep::Block(_)
+            | ReplayStep::End(_)
+            | ReplayStep::Host(_)
+            | ReplayStep::Batch { .. }
+            | ReplayStep::Acknowledged { .. } => {}
         }
     }
 
@@ -261,7 +265,8 @@ impl NewLogs {
                     log.note_link(link);
                 }
             }
-            ReplayStep::Url { .. }
+            ReplayStep::Block(_)
+            | ReplayStep::Url { .. }
             | ReplayStep::Aside(_)
             | ReplayStep::Batch { .. }
             | ReplayStep::Acknowledged { .. } => {}

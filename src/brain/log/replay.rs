@@ -67,6 +67,8 @@ struct Piece {
 /// An item in a piece of a log.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ReplayStep<'a> {
+    /// These URLs come next, one by one.
+    Block(&'a UrlBatch),
     /// A URL was accepted.
     Url {
         /// Its number.
@@ -308,6 +310,7 @@ impl Replay {
                 }
                 self.urls.block(head);
                 self.ends.at_least(head.mark);
+                each(ReplayStep::Block(&entries.accepted));
                 for (number, FoundUrl { via, depth, url: text }) in (head.first..).zip(entries.accepted.found()) {
                     let mut is_over = self.over.get(number);
                     if let Some((_, again)) =

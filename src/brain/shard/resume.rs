@@ -20,7 +20,7 @@ impl Shard {
             && let Some(mut replay) = self.resumption.take_piece()
         {
             if let Some(urls) = replay.urls_to_come() {
-                self.intake.visited.reserve(urls);
+                self.intake.reserve(urls);
             }
             if let Err(why) = replay.read_block(&mut |step| self.replayed(now, step)) {
                 return self.effects.fail(format_args!("shard-{:02}/{why}", self.index));
@@ -63,6 +63,7 @@ impl Shard {
 
     fn replayed(&mut self, now: Instant, step: ReplayStep<'_>) {
         match step {
+            ReplayStep::Block(urls) => self.intake.read_ahead(urls),
             ReplayStep::Url { number, depth, text, via, is_over, was_answered, cost, is_page } => {
                 let Ok(url) = Url::from_canonical(text) else { return };
                 self.resumption.note_known(&url, is_over);

@@ -82,6 +82,7 @@ fn read(files: &Files, segment_bytes: u64) -> Result<Taken, String> {
                 batches.push(number);
             }
             ReplayStep::End(end) => assert!(!urls.contains_key(&end.url), "ends come first"),
+            ReplayStep::Block(_) => {}
             step => panic!("{step:?}"),
         })?;
     }

@@ -358,6 +358,17 @@ impl Intake {
         !self.recent_aside.is_again(key)
     }
 
+    /// An earlier run has so many URLs.
+    pub(super) fn reserve(&mut self, urls: u64) {
+        self.visited.reserve(urls);
+    }
+
+    /// These URLs of an earlier run will be known again: reads their places in the visited set, all at once.
+    pub(super) fn read_ahead(&mut self, urls: &UrlBatch) {
+        let keys = self.keys.of_batch(urls);
+        self.visited.contains_each(&keys);
+    }
+
     /// A URL of an earlier run is known again. Room does not matter here: accepted URLs stay accepted even when
     /// `visited.urls_max` is lower than before. Returns its site, and whether it was not known before.
     pub(super) fn remember(&mut self, url: &Url, hops: Hops) -> (SiteKey, bool) {
