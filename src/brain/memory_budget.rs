@@ -251,11 +251,11 @@ impl fmt::Display for MemoryBudget {
         let bodies = mebibytes(limits.bodies_bytes * shards);
         // As the text of `visited.fingerprint_bits` has it.
         let lost = shards as f64 * (limits.urls as f64).powi(2) / 2_f64.powi(limits.fingerprint_bits as i32 + 1);
-        let lost_digits = if lost < 10.0 { 2 } else { 0 };
+        let lost = if lost < 10.0 { format!("{lost:.2}") } else { grouped(lost as u64) };
         write!(
             f,
-            "memory: at most {bytes} ({shards} × {of_each}) for {urls} URLs ({lost:.lost_digits$} of them lost to equal \
-             fingerprints), {hosts} hosts, {fetches} fetches and {bodies} of bodies in flight"
+            "memory: at most {bytes} ({shards} × {of_each}) for {urls} URLs (expected loss to equal fingerprints: {lost}), \
+             {hosts} hosts, {fetches} fetches and {bodies} of bodies in flight"
         )
     }
 }

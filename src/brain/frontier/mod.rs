@@ -169,8 +169,9 @@ impl Frontier {
 
     /// A block that was spilled came back.
     pub fn returned(&mut self, now: Instant, id: HostId, batch: WaitingUrls) {
+        let slots = self.hosts.slots();
         let Some(host) = self.hosts.get_mut(id) else { return };
-        self.queue.change(&mut host.backlog, |backlog| backlog.returned(batch));
+        self.queue.returned((id, &mut host.backlog), slots, batch);
         let at = host.pace.not_before();
         self.schedule(id, now, at);
     }

@@ -243,7 +243,7 @@ impl Replay {
         Ok(())
     }
 
-    /// How many URLs there are, by what was read so far, if it is their turn.
+    /// While the log of URLs is read: how many URLs are known to exist.
     pub fn urls_to_come(&self) -> Option<u64> {
         (self.file == Some(LogFile::Urls)).then_some(self.urls.next)
     }

@@ -159,6 +159,14 @@ impl UrlQueues {
         }
     }
 
+    /// A block of a backlog came back. While it was on its way, some tails cannot be spilled however long they are.
+    pub fn returned(&mut self, (id, backlog): (HostId, &mut Backlog), slots: usize, batch: WaitingUrls) {
+        self.change(backlog, |backlog| backlog.returned(batch));
+        if backlog.tail_bytes() >= self.memory.long_tail_bytes(slots) {
+            self.memory.note_long_tail(id);
+        }
+    }
+
     /// Sends the tails of a backlog to disk, except short ones.
     pub fn spill(&mut self, backlog: &mut Backlog, spool: &mut Spool) {
         if backlog.has_long_tail() {

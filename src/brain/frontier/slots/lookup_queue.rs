@@ -11,8 +11,8 @@
 //! fetch slot.
 //! Invariants: a host waits in one queue, once; every slot taken is given back.
 //! While no name server answers, the caller lets a few lookups begin at a time ([`LookupQueue::limit`]).
-//! A crawl that begins may have a million names waiting, so none of them is looked at before something changes for it,
-//! and at most [`LOOKS_MAX`] of each queue at a time.
+//! A crawl that begins may have a million names waiting, so a queue is looked at only if one of its names could have a
+//! slot, and at most [`LOOKS_MAX`] sites of it at a time.
 //! Limits: the caller bounds hosts. Sites that fall in one of [`SHARE_PLACES`] buckets count as one. URLs found by
 //! another shard count as one site's per batch, and so do all URLs that an earlier run found or that waited for room.
 
@@ -45,7 +45,7 @@ pub struct LookupQueue {
     turns: u64,
     /// How many lookups may begin; `None`: as many as there are slots.
     left: Option<usize>,
-    /// No waiting host that was looked at last could have a slot, and nothing has changed since.
+    /// The last look found no host that could have a slot, and nothing has changed since.
     is_held_up: bool,
 }
 
@@ -103,12 +103,20 @@ impl LookupQueue {
         let [known, new, costly] = &mut rows;
         let is_new =
             |linker: SiteKey, id: HostId| self.has_place(LookupRequest { site: site_of(id), linker: Some(linker) });
-        let [first, last] = if self.turns.is_multiple_of(COSTLY_TURNS) { [costly, new] } else { [new, costly] };
-        let new_looks = if self.left_to_new() > 0 { LOOKS_MAX } else { 0 };
+        let is_costly_turn = self.turns.is_multiple_of(COSTLY_TURNS);
+        let [first, last] = if is_costly_turn { [costly, new] } else { [new, costly] };
+        // Sites that are looked at in vain lose their turns.
+        let looks = |has_slot: bool| if has_slot { LOOKS_MAX } else { 0 };
+        let new_looks = looks(self.left_to_new() > 0);
+        let costly_looks = looks(self.left_to_new() > 0 && self.costly_held < self.costly_max());
+        let [first_looks, last_looks] =
+            if is_costly_turn { [costly_looks, new_looks] } else { [new_looks, costly_looks] };
         let next = known
-            .pop_of_first(LOOKS_MAX, |site, _| self.has_place(LookupRequest { site, linker: None }))
-            .or_else(|| first.pop_of_first(new_looks, is_new))
-            .or_else(|| last.pop_of_first(new_looks, is_new));
+            .pop_of_first(looks(self.known_held < self.each_max()), |site, _| {
+                self.has_place(LookupRequest { site, linker: None })
+            })
+            .or_else(|| first.pop_of_first(first_looks, is_new))
+            .or_else(|| last.pop_of_first(last_looks, is_new));
         self.turns += u64::from(next.is_some());
         [self.known, self.new, self.costly] = rows;
         self.is_held_up = next.is_none();
@@ -147,6 +155,7 @@ impl LookupQueue {
     /// Hosts that are `leaving` no longer wait; adds those that did to `left`.
     pub fn leave(&mut self, leaving: &IntSet<HostId>, left: &mut IntSet<HostId>) {
         [&mut self.known, &mut self.new, &mut self.costly].into_iter().for_each(|rows| rows.remove(leaving, left));
+        self.is_held_up = false;
     }
 
     /// The lookup of host `id` ended; `is_told` is whether a server answered. `None`: we gave it up ourselves.
@@ -185,7 +194,7 @@ impl LookupQueue {
         };
         self.shares.may_take(site, self.free() as u64)
             && self.linkers.may_take(linker, self.left_to_new() as u64)
-            && (!self.is_costly(linker) || self.costly_held < self.each_max().div_ceil(2))
+            && (!self.is_costly(linker) || self.costly_held < self.costly_max())
     }
 
     fn free(&self) -> usize {
@@ -195,6 +204,11 @@ impl LookupQueue {
     /// Slots that known names may have at most, and new ones.
     fn each_max(&self) -> usize {
         self.in_flight_max - self.in_flight_max / 4
+    }
+
+    /// Slots that names of expensive linkers may have.
+    fn costly_max(&self) -> usize {
+        self.each_max().div_ceil(2)
     }
 
     /// Slots that new names may still take.
@@ -401,6 +415,23 @@ mod tests {
         });
         assert_eq!(found.take(30).find(Option::is_some), Some(Some(400_000)));
         assert_eq!(calls, 20_000_usize.div_ceil(LOOKS_MAX), "a part of them at a time");
+    }
+
+    /// While known names have all that they may have, no look takes a site its turn.
+    #[test]
+    fn known_sites_keep_their_order_whatever_their_number() {
+        let sites = LOOKS_MAX as HostId + 1;
+        let mut lookups = LookupQueue::new(16);
+        let begun = (0..12 + sites).filter(|id| ask(&mut lookups, 0, *id, known(*id))).count();
+        assert_eq!(begun, 12);
+        let mut last = 0;
+        for id in 12..12 + sites {
+            assert_eq!(lookups.next(site), None);
+            lookups.ended(at(1), last, Some(true));
+            assert_eq!(lookups.next(site), Some(id));
+            assert!(lookups.begin(at(1), id, known(id)));
+            last = id;
+        }
     }
 
     #[test]

@@ -44,6 +44,8 @@ pub(super) struct Intake {
     sites: Sites,
     /// The known URLs.
     pub(super) visited: Table,
+    /// Keys that it was found to have lately: a site's pages repeat their links, and it never loses one.
+    recent_seen: RecentHashes,
     /// Visited URLs per site.
     url_shares: SiteShares,
     /// URLs that found no room and are in the log: pages link to the same ones again and again.
@@ -130,6 +132,7 @@ impl Intake {
                 config.visited.urls_max.div_ceil(u64::from(partition.shards().max(1))),
                 config.visited.fingerprint_bits,
             ),
+            recent_seen: RecentHashes::default(),
             url_shares: SiteShares::new(URL_SHARE_PLACES, URL_TIMES_FREE),
             recent_aside: RecentHashes::default(),
             redirecting: (config.http.cookies == Cookies::Site).then(RecentHashes::default),
@@ -172,9 +175,17 @@ impl Intake {
     }
 
     /// Whether each of these keys belongs to an accepted URL.
-    pub(super) fn are_seen(&self, keys: &[u64]) -> Vec<bool> {
+    pub(super) fn are_seen(&mut self, keys: &[u64]) -> Vec<bool> {
         let _stage = stage::enter(Stage::Visited);
-        self.visited.contains_each(keys)
+        let mut seen: Vec<bool> = keys.iter().map(|key| self.recent_seen.holds(*key)).collect();
+        let (places, asked): (Vec<usize>, Vec<u64>) = (0..).zip(keys).filter(|(place, _)| !seen[*place]).unzip();
+        for ((place, key), is_seen) in places.into_iter().zip(&asked).zip(self.visited.contains_each(&asked)) {
+            if is_seen {
+                seen[place] = true;
+                self.recent_seen.note(*key);
+            }
+        }
+        seen
     }
 
     /// What a link is, with its text in `url` unless it is nothing. Its off-site distance grows if it leads to
@@ -363,7 +374,7 @@ impl Intake {
         self.visited.reserve(urls);
     }
 
-    /// These URLs of an earlier run will be known again: reads their places in the visited set, all at once.
+    /// These URLs of an earlier run will be known again: reads their places in the visited set, many at a time.
     pub(super) fn read_ahead(&mut self, urls: &UrlBatch) {
         let keys = self.keys.of_batch(urls);
         self.visited.contains_each(&keys);
