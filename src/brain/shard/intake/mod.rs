@@ -177,11 +177,18 @@ impl Intake {
     /// Whether each of these keys belongs to an accepted URL.
     pub(super) fn are_seen(&mut self, keys: &[u64]) -> Vec<bool> {
         let _stage = stage::enter(Stage::Visited);
-        let mut seen: Vec<bool> = keys.iter().map(|key| self.recent_seen.holds(*key)).collect();
-        let (places, asked): (Vec<usize>, Vec<u64>) = (0..).zip(keys).filter(|(place, _)| !seen[*place]).unzip();
-        for ((place, key), is_seen) in places.into_iter().zip(&asked).zip(self.visited.contains_each(&asked)) {
-            if is_seen {
-                seen[place] = true;
+        let (mut seen, mut asked) = (Vec::with_capacity(keys.len()), Vec::with_capacity(keys.len()));
+        for key in keys {
+            let is_recent = self.recent_seen.holds(*key);
+            seen.push(is_recent);
+            if !is_recent {
+                asked.push(*key);
+            }
+        }
+        let mut found = self.visited.contains_each(&asked).into_iter();
+        for (seen, key) in seen.iter_mut().zip(keys) {
+            if !*seen && found.next() == Some(true) {
+                *seen = true;
                 self.recent_seen.note(*key);
             }
         }
