@@ -44,8 +44,6 @@ pub(super) struct Intake {
     sites: Sites,
     /// The known URLs.
     pub(super) visited: Table,
-    /// Keys that it was found to have lately: a site's pages repeat their links, and it never loses one.
-    recent_seen: RecentHashes,
     /// Visited URLs per site.
     url_shares: SiteShares,
     /// URLs that found no room and are in the log: pages link to the same ones again and again.
@@ -132,7 +130,6 @@ impl Intake {
                 config.visited.urls_max.div_ceil(u64::from(partition.shards().max(1))),
                 config.visited.fingerprint_bits,
             ),
-            recent_seen: RecentHashes::default(),
             url_shares: SiteShares::new(URL_SHARE_PLACES, URL_TIMES_FREE),
             recent_aside: RecentHashes::default(),
             redirecting: (config.http.cookies == Cookies::Site).then(RecentHashes::default),
@@ -175,24 +172,9 @@ impl Intake {
     }
 
     /// Whether each of these keys belongs to an accepted URL.
-    pub(super) fn are_seen(&mut self, keys: &[u64]) -> Vec<bool> {
+    pub(super) fn are_seen(&self, keys: &[u64]) -> Vec<bool> {
         let _stage = stage::enter(Stage::Visited);
-        let (mut seen, mut asked) = (Vec::with_capacity(keys.len()), Vec::with_capacity(keys.len()));
-        for key in keys {
-            let is_recent = self.recent_seen.holds(*key);
-            seen.push(is_recent);
-            if !is_recent {
-                asked.push(*key);
-            }
-        }
-        let mut found = self.visited.contains_each(&asked).into_iter();
-        for (seen, key) in seen.iter_mut().zip(keys) {
-            if !*seen && found.next() == Some(true) {
-                *seen = true;
-                self.recent_seen.note(*key);
-            }
-        }
-        seen
+        self.visited.contains_each(keys)
     }
 
     /// What a link is, with its text in `url` unless it is nothing. Its off-site distance grows if it leads to
