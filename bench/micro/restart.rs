@@ -123,6 +123,8 @@ impl Rig {
     fn new(folder: &str) -> Rig {
         let mut config = Config::default();
         config.agent.name = "bench".to_owned();
+        // Every URL has room, also the last site's.
+        config.visited.urls_max = 1_000_000_000;
         // No URL is asked for.
         config.fetch.in_flight_max = 1;
         let shard = Shard::new(Setup {
